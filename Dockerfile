@@ -36,6 +36,21 @@ FROM scratch AS coredns
 COPY coredns /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/coredns"]
 
+# Serves what nodes and pods use.
+FROM scratch AS metrics-server
+COPY metrics-server /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/metrics-server"]
+
+# A CSI driver for tests, in pods of the nodes.
+FROM scratch AS csi-driver
+COPY csi-driver /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/csi-driver"]
+
+# Keeps images for the nodes.
+FROM scratch AS registry
+COPY registry /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/registry"]
+
 # Gives Services of type LoadBalancer addresses, and routes what comes for them.
 FROM scratch AS cloud-provider
 COPY cloud-provider /usr/local/bin/
@@ -61,7 +76,7 @@ ENTRYPOINT ["/usr/local/bin/testimage"]
 # A node: Docker engine, kubelet, kube-proxy, the pod network, and the images that every pod or test needs. images/node/base makes
 # quintet/node-base. The engine's data is a volume, because overlay file systems do not stack.
 FROM quintet/node-base:dev AS node
-COPY kubelet kube-proxy network-policy node-routes node-init /usr/local/bin/
+COPY kubelet kube-proxy network-policy volume-provisioner node-routes node-init /usr/local/bin/
 COPY pause.tar testimage.tar coredns.tar /var/lib/quintet/images/
 VOLUME /var/lib/docker
 ENTRYPOINT ["/usr/local/bin/node-init"]

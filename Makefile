@@ -6,10 +6,8 @@ SHELL := bash
 # One setting for programs and tests, so that they share Go's build cache: a clean checkout compiles everything once.
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -buildvcs=false
-# Docker lies on this machine also where a container's marks (/.dockerenv) make Testcontainers think otherwise, and
-# clusters are reaped by their labels, without a helper image that would have to be pulled.
+# Docker is on this machine also where a container's marks (/.dockerenv) make Testcontainers think otherwise.
 export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
-export TESTCONTAINERS_RYUK_DISABLED ?= true
 
 PACKAGES  ?= ./...
 UNIT      = $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$')
@@ -39,26 +37,30 @@ build: ## Build all programs into bin/, static
 	@mkdir -p bin
 	go build -ldflags "-s -w $(STAMP)" -o bin/ ./cmd/...
 	go build -C components/dns -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
+	go build -C components/registry -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
 
 .PHONY: test
 test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)
 	go test -timeout 30m $(UNIT)
 	go test -C components/dns ./...
+	go test -C components/registry ./...
 
 .PHONY: race
 race: ## Run the unit tests, and whole clusters in one process, under the race detector
 	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
 	CGO_ENABLED=1 go test -C components/dns -race ./...
+	CGO_ENABLED=1 go test -C components/registry -race ./...
 
 .PHONY: lint
 lint: ## Vet and lint
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	go vet -C components/dns ./...
+	go vet -C components/registry ./...
 	$(LINT) staticcheck ./...
 
 .PHONY: generate
-generate: ## Make generated code anew
+generate: ## Make generated code again
 	go generate ./components/apiserver/openapi ./... # what is made of the schemas, after them
 
 ##@ Images and clusters
@@ -84,7 +86,7 @@ e2e: images ## Build images, test clusters of containers, write the conformance 
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
-	bin/quintet up --name conformance --nodes 2
+	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver
 	bin/quintet conformance --name conformance --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
 
 .PHONY: robustness

@@ -29,7 +29,7 @@ func memoryServer(ctx context.Context, o Options) ([]Measure, error) {
 	return idle(ctx, r.servers[0], "≤ 30 ms")
 }
 
-// idle measures what a server takes before anybody asks it for anything.
+// idle measures what a server takes before the first request.
 func idle(ctx context.Context, s *apiServer, aim string) ([]Measure, error) {
 	rss, err := resident(s.pid())
 	if err != nil {
@@ -78,7 +78,8 @@ func api(ctx context.Context, o Options) ([]Measure, error) {
 	if err := r.measureRaw(ctx, o); err != nil {
 		return nil, fmt.Errorf("raw etcd: %w", err)
 	}
-	for _, part := range []func(context.Context, Options, *rig, []*kubernetes.Clientset) ([]Measure, error){loaded, reads, writes, fanOut} {
+	for _, part := range []func(context.Context, Options, *rig, []*kubernetes.Clientset) ([]Measure, error){loaded, reads,
+		writes, fanOut} {
 		measures, err := part(ctx, o, r, clients)
 		if err != nil {
 			return nil, err
@@ -89,18 +90,21 @@ func api(ctx context.Context, o Options) ([]Measure, error) {
 }
 
 func prepare(ctx context.Context, client *kubernetes.Clientset, name string) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().ServiceAccounts(name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ServiceAccounts(name).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	return err
 }
 
 // loaded creates the pods that lists return, and measures what they take.
 func loaded(ctx context.Context, o Options, r *rig, clients []*kubernetes.Clientset) ([]Measure, error) {
 	err := each(ctx, o.Clients, o.Pods, func(ctx context.Context, worker, i int) error {
-		_, err := clients[worker].CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprintf("list-%06d", i)), metav1.CreateOptions{})
+		_, err := clients[worker].CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprintf("list-%06d", i)),
+			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {

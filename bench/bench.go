@@ -1,5 +1,6 @@
-// Package bench measures how fast the players are, each against a limit taken in the same run on the same machine: raw etcd
-// for writes and lists, a bare `docker run` for pods. Numbers alone mean little on a machine that nobody knows; ratios do.
+// Package bench measures how fast the components are, each against a limit taken in the same run on the same machine:
+// raw etcd for writes and lists, a bare `docker run` for pods. Numbers alone mean little on an unknown machine; ratios
+// do.
 package bench
 
 import (
@@ -17,8 +18,8 @@ import (
 type Options struct {
 	// Bin is the folder with the programs (etcd, kube-apiserver).
 	Bin string
-	// Beside is another kube-apiserver, such as another release's or another project's, on which the sections that take one with
-	// etcd are measured, too; "" is none.
+	// Beside is another kube-apiserver, such as another release's or another project's, on which the sections that take
+	// one with etcd are measured, too; "" is none.
 	Beside string
 	// Clients work at once, each with a connection of its own.
 	Clients int
@@ -48,7 +49,8 @@ type Measure struct {
 	Against string  `json:"against,omitempty"`
 	// Beside is what the other kube-apiserver took, with the same etcd; 0 when there is none.
 	Beside float64 `json:"beside,omitempty"`
-	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for none.
+	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for
+	// none.
 	Aim string `json:"aim,omitempty"`
 }
 
@@ -60,8 +62,8 @@ func (m Measure) Ratio() float64 {
 	return m.Value / m.Limit
 }
 
-// Ahead is how many times as good the value is as what the other kube-apiserver took: less is better, but for what is counted
-// per second. 0 when there is no other.
+// Ahead is how many times as good the value is as what the other kube-apiserver took: less is better, but for what is
+// counted per second. 0 when there is no other.
 func (m Measure) Ahead() float64 {
 	switch {
 	case m.Beside == 0 || m.Value == 0:
@@ -88,11 +90,13 @@ func sections() []section {
 		{name: "three-servers", run: several, any: true},
 		{name: "in-process", run: inProcess},
 		{name: "cluster", run: containers},
+		{name: "network", run: network},
+		{name: "kube-proxy", run: proxyTables},
 	}
 }
 
-// Run measures the sections that were asked for, one after another, so that none disturbs another. One that fails keeps neither
-// the others from being measured nor them from being returned, beside the error.
+// Run measures the sections that were asked for, one after another, so that none disturbs another. One that fails keeps
+// neither the others from being measured nor them from being returned, beside the error.
 func Run(ctx context.Context, o Options) ([]Measure, error) { return run(ctx, o, sections()) }
 
 func run(ctx context.Context, o Options, sections []section) ([]Measure, error) {
@@ -153,7 +157,8 @@ func Write(w io.Writer, measures []Measure) error {
 		return fmt.Sprintf("%12s %8s  ", value, times)
 	}
 	format := "%-14s %-38s %12s %-8s %s%8s  %-40s %s\n"
-	if _, err := fmt.Fprintf(w, format, "SECTION", "MEASURE", "VALUE", "UNIT", beside("BESIDE", "AHEAD"), "RATIO", "AGAINST", "AIM"); err != nil {
+	if _, err := fmt.Fprintf(w, format, "SECTION", "MEASURE", "VALUE", "UNIT", beside("BESIDE", "AHEAD"), "RATIO",
+		"AGAINST", "AIM"); err != nil {
 		return err
 	}
 	for _, m := range measures {
@@ -165,7 +170,8 @@ func Write(w io.Writer, measures []Measure) error {
 		if m.Beside != 0 {
 			value, times = number(m.Beside), number(m.Ahead())+"x"
 		}
-		if _, err := fmt.Fprintf(w, format, m.Section, m.Name, number(m.Value), m.Unit, beside(value, times), ratio, against, m.Aim); err != nil {
+		if _, err := fmt.Fprintf(w, format, m.Section, m.Name, number(m.Value), m.Unit, beside(value, times), ratio, against,
+			m.Aim); err != nil {
 			return err
 		}
 	}

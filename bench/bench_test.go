@@ -40,7 +40,8 @@ func TestBeside(t *testing.T) {
 		if o.server != "bin/kube-apiserver" {
 			t.Errorf("server %q", o.server)
 		}
-		return []Measure{{Name: "start", Value: 50, Unit: "ms"}, {Name: "gets", Value: 400, Unit: frequency}, {Name: "alone", Value: 1}}, nil
+		return []Measure{{Name: "start", Value: 50, Unit: "ms"}, {Name: "gets", Value: 400, Unit: frequency},
+			{Name: "alone", Value: 1}}, nil
 	}
 	all := []section{{name: "any", run: both, any: true}, {name: "own", run: both}}
 	measures, err := run(t.Context(), Options{Bin: "bin", Beside: "other/server"}, all)
@@ -81,7 +82,7 @@ func TestOtherFails(t *testing.T) {
 	}
 }
 
-// TestStartErrors: who has no program yet is told how to make it, and nobody else.
+// TestStartErrors: who has no program yet is told how to make it; in other cases the error stands alone.
 func TestStartErrors(t *testing.T) {
 	strange := filepath.Join(t.TempDir(), "kube-apiserver")
 	if err := os.WriteFile(strange, []byte("no program"), 0o755); err != nil {

@@ -42,8 +42,8 @@ func inProcess(ctx context.Context, _ Options) ([]Measure, error) {
 	}, err
 }
 
-// containers measures a cluster with one real node: how long until its first pod runs, how long a pod takes then against
-// a bare `docker run` on the same node, and what the players hold in memory.
+// containers measures a cluster with one real node: how long until its first pod runs, how long a pod takes then
+// against a bare `docker run` on the same node, and what the components hold in memory.
 func containers(ctx context.Context, _ Options) ([]Measure, error) {
 	begin := time.Now()
 	c, err := cluster.Start(ctx, cluster.WithNodes(1))
@@ -65,7 +65,10 @@ func containers(ctx context.Context, _ Options) ([]Measure, error) {
 		{Name: "up, one node ready", Value: up.Seconds(), Unit: "s"},
 		{Name: "up to the first Running pod", Value: time.Since(begin).Seconds(), Unit: "s", Aim: "≤ 6 s"},
 	}
-	pods, err := median(9, func(i int) (time.Duration, error) { return createToRunning(ctx, api, fmt.Sprintf("pod-%d", i)) })
+	pods, err := median(9, func(i int) (time.Duration, error) {
+		return createToRunning(ctx, api,
+			fmt.Sprintf("pod-%d", i))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func containers(ctx context.Context, _ Options) ([]Measure, error) {
 	}
 	out = append(out, Measure{Name: "create → Running, median", Value: milliseconds(pods), Unit: "ms",
 		Limit: milliseconds(bare), Against: "docker run on the node, ms", Aim: "≤ 3x"})
-	memory, err := playersMemory(ctx, c)
+	memory, err := membersMemory(ctx, c)
 	return append(out, memory...), err
 }
 
@@ -84,7 +87,8 @@ func createToRunning(ctx context.Context, client kubernetes.Interface, name stri
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
-	w, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	w, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name",
+		name).String()})
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +113,8 @@ func createToRunning(ctx context.Context, client kubernetes.Interface, name stri
 // dockerRun starts the same container with nothing but the node's engine.
 func dockerRun(ctx context.Context, node *cluster.Member, i int) (time.Duration, error) {
 	begin := time.Now()
-	result, err := node.Exec(ctx, []string{"docker", "run", "--detach", "--network=none", fmt.Sprintf("--name=bare-%d", i), testImage, "serve"}, nil)
+	result, err := node.Exec(ctx, []string{"docker", "run", "--detach", "--network=none", fmt.Sprintf("--name=bare-%d", i),
+		testImage, "serve"}, nil)
 	took := time.Since(begin)
 	if err == nil && result.Code != 0 {
 		err = fmt.Errorf("docker run: %s", strings.TrimSpace(string(result.Stderr)))
@@ -130,8 +135,8 @@ func median(n int, op func(i int) (time.Duration, error)) (time.Duration, error)
 	return all[n/2], nil
 }
 
-// playersMemory reads the resident memory of the first process of every member.
-func playersMemory(ctx context.Context, c *cluster.Cluster) ([]Measure, error) {
+// membersMemory reads the resident memory of the first process of every member.
+func membersMemory(ctx context.Context, c *cluster.Cluster) ([]Measure, error) {
 	docker, err := client.New(client.FromEnv)
 	if err != nil {
 		return nil, err
@@ -152,19 +157,20 @@ func playersMemory(ctx context.Context, c *cluster.Cluster) ([]Measure, error) {
 		}
 		out = append(out, Measure{Name: "resident, " + m.Name(), Value: mib, Unit: "MiB"})
 	}
-	kubelet, err := kubeletMemory(ctx, c.Node(1))
+	kubelet, err := residentOn(ctx, c.Node(1), "kubelet")
 	return append(out, Measure{Name: "resident, kubelet", Value: kubelet, Unit: "MiB"}), err
 }
 
-// kubeletMemory asks the node itself: its processes have numbers of their own.
-func kubeletMemory(ctx context.Context, node *cluster.Member) (float64, error) {
-	result, err := node.Exec(ctx, []string{"sh", "-c", "awk '/^VmRSS/{print $2}' /proc/$(pidof kubelet)/status"}, nil)
+// residentOn asks the node itself: its processes have numbers of their own. It returns MiB.
+func residentOn(ctx context.Context, node *cluster.Member, program string) (float64, error) {
+	script := "awk '/^VmRSS/{print $2}' /proc/$(pidof " + program + ")/status"
+	result, err := node.Exec(ctx, []string{"sh", "-c", script}, nil)
 	if err != nil {
 		return 0, err
 	}
 	var kib float64
 	if _, err := fmt.Sscan(string(result.Stdout), &kib); err != nil {
-		return 0, fmt.Errorf("the kubelet's memory: %w: %s", err, result.Stderr)
+		return 0, fmt.Errorf("the memory of %s: %w: %s", program, err, result.Stderr)
 	}
 	return kib / 1024, nil
 }

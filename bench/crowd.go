@@ -53,10 +53,12 @@ func crowd(ctx context.Context, o Options) ([]Measure, error) {
 	err = fill(ctx, o, spaces, objects, func(ctx context.Context, worker, i int) error {
 		client, space := clients[worker].CoreV1(), fmt.Sprintf("crowd-%04d", i%spaces)
 		if i < spaces {
-			_, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}, metav1.CreateOptions{})
+			_, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}},
+				metav1.CreateOptions{})
 			return err
 		}
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("object-%06d", i)}, Data: map[string]string{"key": "value"}}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("object-%06d", i)},
+			Data: map[string]string{"key": "value"}}
 		_, err := client.ConfigMaps(space).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	})
@@ -78,7 +80,8 @@ func crowd(ctx context.Context, o Options) ([]Measure, error) {
 }
 
 // fill makes the namespaces, then all else.
-func fill(ctx context.Context, o Options, spaces, objects int, op func(ctx context.Context, worker, i int) error) error {
+func fill(ctx context.Context, o Options, spaces, objects int, op func(ctx context.Context, worker,
+	i int) error) error {
 	if err := each(ctx, o.Clients, spaces, op); err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 
 // rate runs op from n workers for d and returns how often per second it succeeded. The first error ends it. op gets the
 // worker and a number that no other call gets.
-func rate(ctx context.Context, n int, d time.Duration, op func(ctx context.Context, worker int, call int64) error) (float64, error) {
+func rate(ctx context.Context, n int, d time.Duration, op func(ctx context.Context, worker int,
+	call int64) error) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var calls, done atomic.Int64

@@ -2,7 +2,7 @@ package bench
 
 import "net"
 
-// freePorts finds n ports that nobody listens on now. All are held until the last is found, so that no two are the same.
+// freePorts finds n ports without a listener. All are held until the last is found, so that no two are the same.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

@@ -30,7 +30,7 @@ type process struct {
 func start(program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), exited: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive a crash of ours
+	p.cmd.SysProcAttr = withParent()
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

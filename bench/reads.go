@@ -15,7 +15,8 @@ import (
 // reads measures gets, and lists of many pods in each form, against a range of the same keys from etcd.
 func reads(ctx context.Context, o Options, r *rig, clients []*kubernetes.Clientset) ([]Measure, error) {
 	gets, cost, err := r.servers[0].cost(ctx, o, func(ctx context.Context, worker int, call int64) error {
-		_, err := clients[worker].CoreV1().Pods(namespace).Get(ctx, fmt.Sprintf("list-%06d", call%int64(o.Pods)), metav1.GetOptions{})
+		_, err := clients[worker].CoreV1().Pods(namespace).Get(ctx, fmt.Sprintf("list-%06d", call%int64(o.Pods)),
+			metav1.GetOptions{})
 		return err
 	})
 	if err != nil {
@@ -40,7 +41,8 @@ func reads(ctx context.Context, o Options, r *rig, clients []*kubernetes.Clients
 		if err != nil {
 			return nil, fmt.Errorf("list as %s: %w", form.name, err)
 		}
-		out = append(out, Measure{Name: fmt.Sprintf("list of %d pods, %s", o.Pods, form.name), Value: milliseconds(d), Unit: "ms",
+		out = append(out, Measure{Name: fmt.Sprintf("list of %d pods, %s", o.Pods, form.name), Value: milliseconds(d),
+			Unit:  "ms",
 			Limit: milliseconds(whole), Against: "raw etcd range, ms", Aim: form.aim})
 	}
 	return out, nil
@@ -66,7 +68,8 @@ func listTime(ctx context.Context, r *rig, accept, encoding string) (time.Durati
 	}
 	client.Transport.(*http.Transport).DisableCompression = true
 	return fastest(5, func() error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.servers[0].url+"/api/v1/namespaces/"+namespace+"/pods", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.servers[0].url+"/api/v1/namespaces/"+namespace+
+			"/pods", nil)
 		if err != nil {
 			return err
 		}

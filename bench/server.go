@@ -102,7 +102,8 @@ func (r *rig) startEtcd(ctx context.Context, o Options) error {
 	}
 	r.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	r.etcd, err = start(filepath.Join(o.Bin, "etcd"), "--name=bench", "--data-dir="+filepath.Join(r.dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
+	r.etcd, err = start(filepath.Join(o.Bin, "etcd"), "--name=bench", "--data-dir="+filepath.Join(r.dir, "etcd"),
+		"--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+r.etcdURL, "--advertise-client-urls="+r.etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=bench="+peerURL)
 	if err != nil {
@@ -121,7 +122,8 @@ func (r *rig) writeFiles() error {
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{"ca.crt": r.ca.Cert, "tls.crt": serving.Cert, "tls.key": serving.Key, "sa.key": signing.Key, "sa.pub": signing.Cert}
+	files := map[string][]byte{"ca.crt": r.ca.Cert, "tls.crt": serving.Cert, "tls.key": serving.Key, "sa.key": signing.Key,
+		"sa.pub": signing.Cert}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(r.dir, name), content, 0o600); err != nil {
 			return err

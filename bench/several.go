@@ -45,8 +45,10 @@ func several(ctx context.Context, o Options) ([]Measure, error) {
 	}
 	const against = "one server, 1/s"
 	return []Measure{
-		{Name: fmt.Sprintf("create, %d clients of 3 servers", o.Clients), Value: all, Unit: frequency, Limit: one, Against: against},
-		{Name: fmt.Sprintf("get, %d clients of 3 servers", o.Clients), Value: allGet, Unit: frequency, Limit: oneGet, Against: against},
+		{Name: fmt.Sprintf("create, %d clients of 3 servers", o.Clients), Value: all, Unit: frequency, Limit: one,
+			Against: against},
+		{Name: fmt.Sprintf("get, %d clients of 3 servers", o.Clients), Value: allGet, Unit: frequency, Limit: oneGet,
+			Against: against},
 	}, nil
 }
 
@@ -62,9 +64,11 @@ func (r *rig) spread(n int) ([]*kubernetes.Clientset, error) {
 	return out, nil
 }
 
-func together(ctx context.Context, o Options, clients []*kubernetes.Clientset, space string) (creates, gets float64, err error) {
+func together(ctx context.Context, o Options, clients []*kubernetes.Clientset, space string) (creates, gets float64,
+	err error) {
 	creates, err = rate(ctx, o.Clients, o.Duration, func(ctx context.Context, worker int, call int64) error {
-		_, err := clients[worker].CoreV1().Pods(space).Create(ctx, pod(fmt.Sprintf("load-%07d", call)), metav1.CreateOptions{})
+		_, err := clients[worker].CoreV1().Pods(space).Create(ctx, pod(fmt.Sprintf("load-%07d", call)),
+			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {

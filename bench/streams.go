@@ -16,9 +16,9 @@ import (
 // window is how much a server may send before it hears of the client again: more than a measurement takes.
 const window = 1 << 30
 
-// follow opens so many watches over one connection, and counts their events until ctx ends: in protobuf each has its length in
-// front. It reads HTTP/2 frame by frame, and of events nothing but the lengths: what a client for everybody does for each
-// delivery, on the same processors, is as much as the server's work that is to be measured.
+// follow opens so many watches over one connection, and counts their events until ctx ends: in protobuf each has its
+// length in front. It reads HTTP/2 frame by frame, and of events nothing but the lengths: what a general client does
+// for each delivery, on the same processors, is as much as the server's work that is to be measured.
 func follow(ctx context.Context, config *tls.Config, watch *url.URL, number int, begun func(), events func(int)) error {
 	config = config.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
@@ -97,7 +97,8 @@ func ask(conn net.Conn, watch *url.URL, number int) (map[uint32]*frames, error) 
 		}
 		id := uint32(2*i + 1)
 		open[id] = &frames{}
-		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true,
+			EndHeaders: true}); err != nil {
 			return nil, err
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	changes     = 1000
 )
 
-// fanOut measures how fast changes of pods reach many watchers, who count them but don't decode them: the server's work,
-// not the clients'.
+// fanOut measures how fast changes of pods reach many watchers, who count them but don't decode them: the server's
+// work, not the clients'.
 func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Clientset) ([]Measure, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -32,13 +32,15 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	if err != nil {
 		return nil, err
 	}
-	watch, err := url.Parse(s.url + "/api/v1/namespaces/" + namespace + "/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+	watch, err := url.Parse(s.url + "/api/v1/namespaces/" + namespace +
+		"/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
 	if err != nil {
 		return nil, err
 	}
 	for range connections {
 		group.Go(func() error {
-			return follow(ctx, identity, watch, watchers/connections, func() { watching.Add(1) }, func(n int) { delivered.Add(int64(n)) })
+			return follow(ctx, identity, watch, watchers/connections, func() { watching.Add(1) },
+				func(n int) { delivered.Add(int64(n)) })
 		})
 	}
 	if err := until(ctx, func() bool { return watching.Load() == watchers }); err != nil {
@@ -71,10 +73,12 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	cancel()
 	_ = group.Wait()
 	return []Measure{
-		{Name: fmt.Sprintf("watch deliveries to %d watchers", watchers), Value: watchers * changes / took.Seconds(), Unit: frequency,
+		{Name: fmt.Sprintf("watch deliveries to %d watchers", watchers), Value: watchers * changes / took.Seconds(),
+			Unit:  frequency,
 			Limit: r.raw.perSecond, Against: rawRate, Aim: "≥ 352000/s, 17x"},
 		{Name: "server CPU per delivery", Value: milliseconds(after-before) * 1000 / (watchers * changes), Unit: "µs"},
-		{Name: "clients' CPU per delivery", Value: milliseconds(clientAfter-clientBefore) * 1000 / (watchers * changes), Unit: "µs"},
+		{Name: "clients' CPU per delivery", Value: milliseconds(clientAfter-clientBefore) * 1000 / (watchers * changes),
+			Unit: "µs"},
 	}, err
 }
 

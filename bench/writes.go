@@ -14,9 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// cost keeps up a load and returns how often per second the calls succeeded, and the server's processor time for each, in
-// milliseconds.
-func (s *apiServer) cost(ctx context.Context, o Options, op func(ctx context.Context, worker int, call int64) error) (perSecond, each float64, err error) {
+// cost keeps up a load and returns how often per second the calls succeeded, and the server's processor time for each,
+// in milliseconds.
+func (s *apiServer) cost(ctx context.Context, o Options, op func(ctx context.Context, worker int,
+	call int64) error) (perSecond, each float64, err error) {
 	before, err := cpu(s.pid())
 	if err != nil {
 		return 0, 0, err
@@ -48,9 +49,11 @@ func writes(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 		out = append(out,
-			Measure{Name: fmt.Sprintf("%s, %d clients", w.name, o.Clients), Value: perSecond, Unit: frequency, Limit: r.raw.perSecond,
+			Measure{Name: fmt.Sprintf("%s, %d clients", w.name, o.Clients), Value: perSecond, Unit: frequency,
+				Limit:   r.raw.perSecond,
 				Against: rawRate, Aim: w.rateAim},
-			Measure{Name: "server CPU per " + w.name, Value: cost, Unit: "ms", Limit: r.raw.cpu, Against: rawCPU, Aim: w.costAim})
+			Measure{Name: "server CPU per " + w.name, Value: cost, Unit: "ms", Limit: r.raw.cpu, Against: rawCPU,
+				Aim: w.costAim})
 	}
 	return out, nil
 }
@@ -76,14 +79,16 @@ func (u *updates) update(ctx context.Context, client *kubernetes.Clientset, work
 }
 
 func (o Options) patchStatus(ctx context.Context, client *kubernetes.Clientset, _ int, call int64) error {
-	_, err := client.CoreV1().Pods(namespace).Patch(ctx, fmt.Sprintf("list-%06d", call%int64(o.Pods)), types.StrategicMergePatchType,
+	_, err := client.CoreV1().Pods(namespace).Patch(ctx, fmt.Sprintf("list-%06d", call%int64(o.Pods)),
+		types.StrategicMergePatchType,
 		fmt.Appendf(nil, `{"status":{"message":"%d"}}`, call), metav1.PatchOptions{}, "status")
 	return err
 }
 
 func apply(ctx context.Context, client *kubernetes.Clientset, worker int, call int64) error {
 	wanted := applycorev1.ConfigMap(fmt.Sprintf("applied-%d", worker), namespace).
-		WithLabels(map[string]string{"app": "bench"}).WithData(map[string]string{"round": strconv.FormatInt(call, 10), "mode": "bench"})
+		WithLabels(map[string]string{"app": "bench"}).WithData(map[string]string{"round": strconv.FormatInt(call, 10),
+		"mode": "bench"})
 	_, err := client.CoreV1().ConfigMaps(namespace).Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "bench"})
 	return err
 }
@@ -94,7 +99,8 @@ type raw struct {
 	cpu       float64 // of etcd and its client for each, in milliseconds
 }
 
-// What measures are held against. The aims in multiples of the CPU were made on a machine where a transaction took 0.1 ms.
+// What measures are held against. The aims in multiples of the CPU were made on a machine where a transaction took 0.1
+// ms.
 const (
 	rawRate = "raw etcd transactions/s"
 	rawCPU  = "CPU of a raw etcd transaction, ms"
@@ -119,7 +125,8 @@ func (r *rig) measureRaw(ctx context.Context, o Options) error {
 	}
 	r.raw.perSecond, err = rate(ctx, o.Clients, o.Duration, func(ctx context.Context, worker int, call int64) error {
 		key := fmt.Sprintf("/raw/%07d", call)
-		_, err := clients[worker].Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).Then(clientv3.OpPut(key, value)).Commit()
+		_, err := clients[worker].Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).Then(clientv3.OpPut(key,
+			value)).Commit()
 		return err
 	})
 	if err != nil {

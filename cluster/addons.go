@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/cluster/internal/addons"
+	"quintet.dev/quintet/components/provisioner"
 )
 
 // hasDNS tells whether pods resolve names by cluster DNS.
@@ -17,7 +17,7 @@ func (c *config) hasDNS() bool { return !c.without[DNS] && c.hasPodNetwork() }
 // deployAddons creates what runs in the cluster itself.
 func (s *start) deployAddons(ctx context.Context) error {
 	config := s.cluster.config
-	var objects []runtime.Object
+	objects := addons.KubeletClientBinding(kubeletClientUser)
 	if config.hasDNS() {
 		objects = append(objects, addons.DNS(addons.DNSOptions{
 			Image: config.image(DNS), Args: config.args[DNS], Replicas: int32(min(2, config.nodes)),
@@ -32,8 +32,21 @@ func (s *start) deployAddons(ctx context.Context) error {
 	if config.hasPodNetwork() && !config.without[NetworkPolicy] {
 		objects = append(objects, addons.NetworkPolicyRole(policyUser)...)
 	}
+	if config.hasVolumeProvisioner() {
+		objects = append(objects, addons.VolumeProvisionerRole(provisionerUser)...)
+		objects = append(objects, addons.DefaultStorageClass(provisioner.Name))
+	}
+	if config.hasCSIDriver() {
+		objects = append(objects, addons.CSIDriverObjects(config.csiDriver())...)
+		if err := s.cluster.LoadImage(ctx, config.image(CSIDriver)); err != nil {
+			return err
+		}
+	}
 	if len(config.names(CloudProvider)) > 0 {
 		objects = append(objects, addons.CloudProviderRole(cloudProviderUser)...)
+	}
+	if len(config.names(MetricsServer)) > 0 {
+		objects = append(objects, addons.MetricsServerObjects(s.layout.metricsOptions())...)
 	}
 	for _, component := range []Component{DNS, KubeProxy} {
 		if ref := config.images[component]; ref != "" && config.hasPodNetwork() && !config.without[component] {
@@ -42,14 +55,14 @@ func (s *start) deployAddons(ctx context.Context) error {
 			}
 		}
 	}
-	if len(objects) == 0 {
-		return nil
-	}
 	client, err := kubernetes.NewForConfig(s.cluster.rest)
 	if err != nil {
 		return err
 	}
-	return addons.Apply(ctx, client, objects)
+	if err := addons.Apply(ctx, client, objects); err != nil || len(config.names(MetricsServer)) == 0 {
+		return err
+	}
+	return s.registerMetrics(ctx)
 }
 
 func (s *start) dnsReady(ctx context.Context) error {
@@ -72,7 +85,8 @@ func (c *Cluster) WaitDNS(ctx context.Context) error {
 			return err
 		}
 		if deployment.Status.ReadyReplicas == 0 {
-			return fmt.Errorf("none of %d pods of the Deployment kube-system/coredns is ready", deployment.Status.Replicas)
+			return fmt.Errorf("none of %d pods of the Deployment kube-system/coredns is ready",
+				deployment.Status.Replicas)
 		}
 		return nil
 	})

@@ -36,6 +36,10 @@ func List(ctx context.Context, name string) ([]Info, error) {
 	return infos, nil
 }
 
+// Names lists the clusters of containers on this machine's Docker engine, also those that are being started, or of
+// which a crash left a part.
+func Names(ctx context.Context) ([]string, error) { return containers.Names(ctx) }
+
 // Open takes hold of a cluster of containers that any process started.
 func Open(ctx context.Context, name string) (*Cluster, error) {
 	infos, err := List(ctx, name)
@@ -43,20 +47,26 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	if len(infos) == 0 {
-		return nil, fmt.Errorf("no cluster %s; `quintet status` lists those that exist, `quintet up --name %s` starts it", name, name)
+		return nil,
+			fmt.Errorf("no cluster %s has come up; `quintet status` lists those that exist, `quintet up --name %s` starts it",
+				name, name)
 	}
 	attached, instances, err := containers.Attach(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{config: newConfig(name), backend: attached}
+	var members []*Member
 	for _, info := range infos {
-		c.members = append(c.members, &Member{name: info.Member, component: info.Component, instance: instances[info.Member]})
+		members = append(members,
+			&Member{name: info.Member, component: info.Component, instance: instances[info.Member]})
 	}
+	c.setMembers(members)
 	c.link()
 	servers := c.Component(APIServer).Members
 	if len(servers) == 0 {
-		return nil, fmt.Errorf("cluster %s has no API server; it was left half-made: quintet down --name %s", name, name)
+		return nil, fmt.Errorf("cluster %s has no API server; it was left half-made: quintet down --name %s", name,
+			name)
 	}
 	if c.kubeconfig, err = servers[0].instance.ReadFile(ctx, adminConf); err != nil {
 		return nil, err
@@ -77,7 +87,7 @@ func Remove(ctx context.Context, name string) error {
 // returns their names.
 func RemoveAll(ctx context.Context) ([]string, error) { return containers.RemoveAll(ctx) }
 
-// Close lets go of a cluster that was taken hold of with Open; the cluster goes on. It may be called on nil.
+// Close releases the resources of Open; the cluster keeps running. It may be called on nil.
 func (c *Cluster) Close() error {
 	if c == nil || c.backend == nil {
 		return nil

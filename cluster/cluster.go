@@ -27,6 +27,8 @@ import (
 	"quintet.dev/quintet/cluster/internal/containers"
 	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/cluster/owner"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/internal/certs"
 )
 
 // startTimeout bounds a start whose context has no deadline; cleanTimeout bounds removal.
@@ -39,9 +41,20 @@ const (
 type Cluster struct {
 	config     *config
 	backend    backend.Backend
-	members    []*Member // etcd first, nodes last
+	addressing backend.Addressing
 	kubeconfig []byte
 	rest       *rest.Config
+
+	local        backend.Backend // of members in this process beside containers; may be nil
+	store        *memory.Store   // of API servers in this process; nil without
+	schedulerURL string
+	merged       bool // into config.mergeInto
+
+	authority *certs.Authority // of client certificates; nil until it is needed, in a cluster that Open took hold of
+	changing  sync.Mutex       // held while nodes are added and removed
+
+	mu      sync.RWMutex
+	members []*Member // etcd first, nodes last; guarded by mu
 }
 
 // Start brings a cluster up and returns when it can run pods: its API server is ready, the default service account
@@ -61,19 +74,65 @@ func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 		ctx, cancel = context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 	}
-	c := &Cluster{config: config}
-	s := &start{cluster: c}
-	if err := perform(ctx, config.progress, s.steps()); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-		defer cancel()
-		return nil, errors.Join(fmt.Errorf("start cluster %s: %w", config.name, err), c.Stop(clean))
+	if config.inProcess {
+		c, err := begin(ctx, config, "")
+		if err != nil {
+			return nil, fmt.Errorf("start cluster %s: %w", config.name, err)
+		}
+		return c, nil
+	}
+	var c *Cluster
+	claim := containers.Claim{
+		Cluster: config.name, Image: config.image(APIServer),
+		Notice: func(text string) { config.progress(Event{Notice: text}) },
+	}
+	err := containers.Exclusively(ctx, claim, func(ctx context.Context, run string) (err error) {
+		c, err = begin(ctx, config, run)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start cluster %s: %w", config.name, err), c.stopAfter(ctx))
 	}
 	return c, nil
+}
+
+// begin carries out a start; run is what its containers are labelled with.
+func begin(ctx context.Context, config *config, run string) (*Cluster, error) {
+	c := &Cluster{config: config}
+	s := &start{cluster: c, run: run}
+	if err := perform(ctx, config.progress, s.steps()); err != nil {
+		return nil, errors.Join(err, c.stopAfter(ctx))
+	}
+	return c, nil
+}
+
+// stopAfter removes what a failed start made, also if ctx ended. It may be called on nil.
+func (c *Cluster) stopAfter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer cancel()
+	if c != nil && c.backend != nil && c.config.retain {
+		return c.retained(ctx)
+	}
+	return c.Stop(ctx)
+}
+
+// retained leaves what a failed start made, and says where it is.
+func (c *Cluster) retained(ctx context.Context) error {
+	notice := fmt.Sprintf("kept what there is of cluster %s; look at it with quintet status and quintet logs, and "+
+		"remove it with "+
+		"quintet down --name %s", c.Name(), c.Name())
+	c.config.progress(Event{Notice: notice})
+	local := c.unmerge(ctx)
+	if c.local != nil {
+		local = errors.Join(local, c.local.Close(ctx))
+	}
+	return errors.Join(local, c.backend.Release())
 }
 
 // start is the state of one start.
 type start struct {
 	cluster *Cluster
+	run     string
 	layout  *layout
 	plan    []backend.Member
 }
@@ -86,27 +145,35 @@ func (s *start) steps() []step {
 		{"deploy add-ons", s.guarded(APIServer, s.deployAddons)},
 		{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)},
 		{"wait for the nodes", s.guarded(Node, s.nodesReady)},
+		{"set nodes up", s.nodesSetUp},
 		{"wait for cluster DNS", s.guarded(Node, s.dnsReady)},
+		{"wait for the metrics server", s.guarded(MetricsServer, s.metricsReady)},
+		{"wait for the registry", s.guarded(Registry, s.registryReady)},
+		{"wait for the CSI driver", s.guarded(Node, s.csiDriverReady)},
+		{"apply manifests", s.guarded(APIServer, s.applyManifests)},
+		{"merge the kubeconfig", s.mergeKubeconfig},
+		{"begin faults", s.beginFaults},
 	}
 }
 
 // prepare makes the back end, the authorities, and the plan.
 func (s *start) prepare(ctx context.Context) error {
 	config := s.cluster.config
-	made, err := newBackend(ctx, config)
+	made, err := s.newBackend(ctx, config)
 	if err != nil {
 		return err
 	}
 	s.cluster.backend = made
-	site, err := made.Prepare(ctx, config.placements())
+	addressing, err := made.Prepare(ctx, config.placements())
 	if err != nil {
 		return err
 	}
-	ids, err := newIdentities()
+	ids, err := newIdentities(config.validity())
 	if err != nil {
 		return err
 	}
-	s.layout = &layout{config: config, site: site, ids: ids}
+	s.layout = &layout{config: config, addressing: addressing, ids: ids}
+	s.cluster.addressing, s.cluster.authority = addressing, ids.cluster
 	if s.plan, err = s.layout.members(); err != nil {
 		return err
 	}
@@ -115,12 +182,16 @@ func (s *start) prepare(ctx context.Context) error {
 			s.cluster.kubeconfig = conf
 		}
 	}
+	if names := config.names(Scheduler); len(names) > 0 && !config.hasLocalScheduler() {
+		s.cluster.schedulerURL = schedulerURL(addressing, names[0])
+	}
 	return s.cluster.connect()
 }
 
-func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
+func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	if config.inProcess {
-		return inprocess.New(inprocess.Config{Cluster: config.name, Programs: programs(newMemoryStore())}), nil
+		s.cluster.store = config.newMemoryStore()
+		return newInProcess(config, s.cluster.store), nil
 	}
 	belongsTo := containers.OwnerUser
 	if !config.detached {
@@ -129,24 +200,25 @@ func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 			return nil, err
 		}
 	}
-	if existing, err := containers.List(ctx, config.name); err != nil {
-		return nil, err
-	} else if len(existing) > 0 {
-		return nil, fmt.Errorf("a cluster %s exists; choose another name, or remove it: quintet down --name %s", config.name, config.name)
-	}
-	if reaped, err := containers.Reap(ctx); err != nil {
-		config.progress(Event{Notice: fmt.Sprintf("could not remove what dead processes left behind: %v", err)})
-	} else if len(reaped) > 0 {
-		config.progress(Event{Notice: fmt.Sprintf("removed clusters of dead processes: %v", reaped)})
-	}
 	notice := func(text string) { config.progress(Event{Notice: text}) }
 	return containers.New(ctx, containers.Config{
-		Cluster: config.name, Owner: belongsTo, Notice: notice, IPv6: config.family != IPv4,
+		Cluster: config.name, Owner: belongsTo, Run: s.run, Notice: notice, IPv6: config.family != IPv4,
+		Overcommit: config.overcommit,
 	})
 }
 
-// startMembers starts nodes, which take longest, beside the control plane, and there the API first: what finds it
-// listening is spared a second of back-off. No member needs the order; each waits for the others by itself.
+func newInProcess(config *config, store *memory.Store) backend.Backend {
+	clocks := config.clocks(store)
+	made := inprocess.New(inprocess.Config{Cluster: config.name,
+		Programs: programs(store, config.schedulerOptions, clocks)})
+	if clocks.count == nil {
+		return made
+	}
+	return watched{made, config.clock.Watch(clocks.count.now)}
+}
+
+// startMembers starts nodes, which take longest, concurrently with the control plane, and there the API first: what
+// finds it listening is spared a second of back-off. No member needs the order; each waits for the others by itself.
 func (s *start) startMembers(ctx context.Context) error {
 	started := &instances{byName: map[string]backend.Instance{}}
 	group, ctx := errgroup.WithContext(ctx)
@@ -154,34 +226,37 @@ func (s *start) startMembers(ctx context.Context) error {
 		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 	}
 	group.Go(func() error {
-		for _, wave := range [][]backend.Member{
-			s.pick(Etcd, APIServer, APIBalancer), s.pick(ControllerManager, Scheduler, Routes, CloudProvider),
+		for _, members := range [][]backend.Member{
+			s.pick(Etcd, APIServer, APIBalancer), s.pick(ControllerManager, Scheduler, Routes, CloudProvider,
+				VolumeProvisioner, MetricsServer, Registry),
 		} {
 			group, ctx := errgroup.WithContext(ctx)
-			for _, member := range wave {
+			for _, member := range members {
 				group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 			}
 			if err := group.Wait(); err != nil {
 				return err
 			}
 		}
-		return nil
+		return s.startLocalScheduler(ctx, started)
 	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	var members []*Member
 	for _, member := range s.plan {
-		s.cluster.members = append(s.cluster.members, &Member{
+		members = append(members, &Member{
 			name: member.Name, component: Component(member.Component), instance: started.byName[member.Name],
 		})
 	}
+	s.cluster.setMembers(members)
 	s.cluster.link()
 	return nil
 }
 
-// link tells API servers what stands beside them.
+// link configures API servers with the members that share their network.
 func (c *Cluster) link() {
-	for _, m := range c.members {
+	for _, m := range c.Members() {
 		if m.component != Routes {
 			continue
 		}
@@ -238,23 +313,20 @@ func (c *Cluster) Kubeconfig() []byte { return slices.Clone(c.kubeconfig) }
 // RESTConfig is client configuration of a cluster administrator. The caller owns the copy.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// LoadImage copies an image of the local Docker engine to every node.
-func (c *Cluster) LoadImage(ctx context.Context, ref string) error {
-	var machines []backend.Instance
-	for _, m := range c.members {
-		if m.component == Node {
-			machines = append(machines, m.instance)
-		}
-	}
-	return c.backend.Load(ctx, ref, machines)
-}
-
 // Stop removes the cluster and everything made for it.
 func (c *Cluster) Stop(ctx context.Context) error {
 	if c == nil || c.backend == nil {
 		return nil
 	}
-	if err := errors.Join(c.backend.Close(ctx), c.backend.Release()); err != nil {
+	local := c.unmerge(ctx)
+	if c.local != nil {
+		local = errors.Join(local, c.local.Close(ctx))
+	}
+	err := errors.Join(local, c.backend.Close(ctx), c.backend.Release())
+	if c.store != nil {
+		err = errors.Join(err, c.store.Close()) // the members that use it have ended
+	}
+	if err != nil {
 		return fmt.Errorf("stop cluster %s: %w", c.config.name, err)
 	}
 	return nil

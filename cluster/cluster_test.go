@@ -102,7 +102,8 @@ func TestVerbsOnWhatDoesNotExist(t *testing.T) {
 func TestOptionsNameWhatIsWrong(t *testing.T) {
 	for name, opt := range map[string]Option{
 		"name": WithName("Not Good"), "nodes": WithNodes(-1), "servers": WithAPIServers(0), "etcd": WithEtcdMembers(0),
-		"image": WithImage("kube-shceduler", "x"), "args": WithArgs("x"), "without": Without(APIServer), "store": WithStore("disk"),
+		"image": WithImage("kube-shceduler", "x"), "args": WithArgs("x"), "without": Without(APIServer),
+		"store": WithStore("disk"),
 	} {
 		if _, err := Start(t.Context(), InProcess(), opt); err == nil {
 			t.Errorf("%s: no error", name)
@@ -146,7 +147,8 @@ func phase(ctx context.Context, t *testing.T, client kubernetes.Interface, name 
 	t.Helper()
 	var pod *corev1.Pod
 	err := until(ctx, func(ctx context.Context) (err error) {
-		if pod, err = client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{}); err == nil && pod.Status.Phase != want {
+		if pod, err = client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{}); err == nil &&
+			pod.Status.Phase != want {
 			err = errors.New(string(pod.Status.Phase))
 		}
 		return err

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/internal/certs"
@@ -18,12 +19,13 @@ type identities struct {
 	serviceAccounts           certs.Pair
 }
 
-func newIdentities() (*identities, error) {
+// newIdentities makes authorities whose certificates are valid from and to; zero times are the usual ones.
+func newIdentities(from, to time.Time) (*identities, error) {
 	var ids identities
 	for name, authority := range map[string]**certs.Authority{
 		"kubernetes": &ids.cluster, "etcd-ca": &ids.etcd, "front-proxy-ca": &ids.frontProxy,
 	} {
-		made, err := certs.NewAuthority(name)
+		made, err := certs.NewAuthorityFor(name, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -33,6 +35,9 @@ func newIdentities() (*identities, error) {
 	ids.serviceAccounts, err = certs.SigningKey()
 	return &ids, err
 }
+
+// kubeletClientUser is the API server at kubelets.
+const kubeletClientUser = "kube-apiserver-kubelet-client"
 
 // files collects a member's files; the first error sticks.
 type files struct {
@@ -68,12 +73,14 @@ func (ids *identities) kubeconfig(cluster, server, user string, groups ...string
 	}
 	// Users of several clusters may be merged into one file, so that their entries need names of their own.
 	entry := cluster + "-" + user
-	return kubeconfig.Encode(cluster, server, ids.cluster.Cert, kubeconfig.Identity{User: entry, Cert: pair.Cert, Key: pair.Key})
+	return kubeconfig.Encode(cluster, server, ids.cluster.Cert,
+		kubeconfig.Identity{User: entry, Cert: pair.Cert, Key: pair.Key})
 }
 
-func (ids *identities) etcdFiles(site backend.Site, member string) *files {
+func (ids *identities) etcdFiles(addressing backend.Addressing, member string) *files {
 	f := newFiles()
-	hosts := append([]string{"localhost", "127.0.0.1", member, site.Host(member)}, site.IPs(member)...)
+	hosts := append([]string{"localhost", "127.0.0.1", addressing.PublicHost(), member, addressing.Host(member)},
+		addressing.IPs(member)...)
 	f.add("pki/etcd/ca.crt", ids.etcd.Cert, nil)
 	pair, err := ids.etcd.Peer(member, hosts...)
 	f.pair("pki/etcd/server", pair, err)
@@ -90,17 +97,25 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 	f.add("pki/sa.pub", ids.serviceAccounts.Cert, nil)
 	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
 	hosts := []string{
-		"localhost", "127.0.0.1", member, l.site.Host(member), l.apiMember(), l.site.Host(l.apiMember()),
+		"localhost", "127.0.0.1", l.addressing.PublicHost(), member, l.addressing.Host(member), l.apiMember(),
+		l.addressing.Host(l.apiMember()),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + clusterDomain,
 	}
-	hosts = slices.Concat(hosts, l.site.IPs(member), l.site.IPs(l.apiMember()), l.config.serviceIPs(1))
+	hosts = slices.Concat(hosts, l.addressing.IPs(member), l.addressing.IPs(l.apiMember()), l.config.serviceIPs(1))
 	pair, err := ids.cluster.Serving("kube-apiserver", hosts...)
 	f.pair("pki/apiserver", pair, err)
-	pair, err = ids.cluster.Client("kube-apiserver-kubelet-client", "kubeadm:cluster-admins", "system:masters")
+	pair, err = ids.cluster.Client(kubeletClientUser)
 	f.pair("pki/apiserver-kubelet-client", pair, err)
+	pair, err = ids.frontProxy.Client("front-proxy-client")
+	f.pair("pki/front-proxy-client", pair, err)
 	pair, err = ids.etcd.Client("kube-apiserver-etcd-client")
 	f.pair("pki/apiserver-etcd-client", pair, err)
 	f.kubeconfig(adminConf, l, l.adminURL(), "kubernetes-admin", "system:masters")
+	if !l.config.inProcess {
+		f.add(caKey, ids.cluster.Key, nil)
+		record, err := l.config.record()
+		f.add(recordFile, record, err)
+	}
 	return f
 }
 
@@ -120,7 +135,7 @@ func (ids *identities) schedulerFiles(l *layout) *files {
 func (ids *identities) nodeFiles(l *layout, member string) *files {
 	f := newFiles()
 	f.add("pki/ca.crt", ids.cluster.Cert, nil)
-	hosts := append([]string{member, l.site.Host(member)}, l.site.IPs(member)...)
+	hosts := append([]string{member, l.addressing.Host(member)}, l.addressing.IPs(member)...)
 	pair, err := ids.cluster.Serving("system:node:"+member, hosts...)
 	f.pair("pki/kubelet", pair, err)
 	f.kubeconfig("kubelet.conf", l, l.apiURL(), "system:node:"+member, "system:nodes")
@@ -145,11 +160,11 @@ func (ids *identities) routesFiles(l *layout) *files {
 	return f
 }
 
-// url of a member of etcd inside the cluster; inside one process there is nobody to hide from.
+// url returns the URL of an etcd member inside the cluster; inside one process it needs no TLS.
 func (l *layout) url(member string, usual int) string {
 	scheme := "https://"
 	if l.config.inProcess {
 		scheme = "http://"
 	}
-	return scheme + net.JoinHostPort(l.site.Host(member), strconv.Itoa(l.site.Port(member, usual)))
+	return scheme + net.JoinHostPort(l.addressing.Host(member), strconv.Itoa(l.addressing.Port(member, usual)))
 }

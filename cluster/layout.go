@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"path"
 	"slices"
@@ -17,6 +18,7 @@ const (
 	etcdPeerPort   = 2380
 	apiserverPort  = 6443
 	kubeletPort    = 10250
+	metricsPort    = 10250
 	managerPort    = 10257
 	schedulerPort  = 10259
 
@@ -27,9 +29,9 @@ const (
 
 // layout is a cluster on paper: which members there are, and with what arguments and files. It starts nothing.
 type layout struct {
-	config *config
-	site   backend.Site
-	ids    *identities
+	config     *config
+	addressing backend.Addressing
+	ids        *identities
 }
 
 // names of the members of a component. Nodes count from 1, as people do.
@@ -53,9 +55,9 @@ func (c *config) names(component Component) []string {
 	case APIServer:
 		return list(apiserverPrefix, 0, c.apiservers)
 	case ControllerManager:
-		return list("controller-manager", 0, 1)
+		return list("controller-manager", 0, c.managers)
 	case Scheduler:
-		return list("scheduler", 0, 1)
+		return list("scheduler", 0, c.schedulers)
 	case APIBalancer:
 		if c.apiservers == 1 {
 			return nil
@@ -73,8 +75,23 @@ func (c *config) names(component Component) []string {
 			return nil
 		}
 		return list("cloud-provider", 0, 1)
+	case VolumeProvisioner:
+		if !c.inProcess || !c.hasVolumeProvisioner() {
+			return nil // it is a process of the nodes
+		}
+		return list("volume-provisioner", 0, 1)
+	case Registry:
+		if !c.registry || !c.hasPodNetwork() {
+			return nil
+		}
+		return []string{registryMember}
+	case MetricsServer:
+		if !c.metrics || len(c.names(Node)) == 0 {
+			return nil
+		}
+		return list("metrics-server", 0, 1)
 	default:
-		return nil // KubeProxy and NetworkPolicy are processes of nodes, DNS is pods
+		return nil // KubeProxy and NetworkPolicy are processes of nodes, DNS and CSIDriver are pods
 	}
 }
 
@@ -83,17 +100,23 @@ func (c *config) hasPodNetwork() bool { return !c.inProcess && len(c.names(Node)
 
 // placements tells the back end what will be there.
 func (c *config) placements() []backend.Placement {
-	ports := map[Component]int{APIServer: apiserverPort, APIBalancer: apiserverPort, Etcd: etcdClientPort}
+	ports := map[Component]int{APIServer: apiserverPort, APIBalancer: apiserverPort, Etcd: etcdClientPort,
+		Scheduler: schedulerPort, Registry: registryPort}
 	if c.inProcess {
 		ports[Node] = kubeletPort // the API server must find many on one address
+		ports[MetricsServer] = metricsPort
 	}
 	var placements []backend.Placement
 	for _, component := range Components() {
-		if component == Routes {
-			continue // they are where their API servers are
+		if component == Routes || component == Scheduler && c.hasLocalScheduler() {
+			continue // they are where their API servers are, or in this process
 		}
 		for _, name := range c.names(component) {
-			placements = append(placements, backend.Placement{Name: name, Port: ports[component]})
+			placement := backend.Placement{Name: name, Port: ports[component]}
+			if component == Node {
+				placement.Resources = c.nodeResources
+			}
+			placements = append(placements, placement)
 		}
 	}
 	return placements
@@ -106,28 +129,49 @@ func (l *layout) members() ([]backend.Member, error) {
 		component Component
 		make      func(name string) (backend.Member, *files)
 	}{
-		{Etcd, l.etcd}, {APIServer, l.apiserver}, {APIBalancer, l.apiBalancer}, {ControllerManager, l.controllerManager},
+		{Etcd, l.etcd}, {APIServer, l.apiserver}, {APIBalancer, l.apiBalancer},
+		{ControllerManager, l.controllerManager},
 		{Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node}, {CloudProvider, l.cloudProvider},
+		{VolumeProvisioner, l.volumeProvisioner}, {MetricsServer, l.metricsServer},
+		{Registry, l.registry},
 	}
 	for _, maker := range makers {
+		if maker.component == Scheduler && l.config.hasLocalScheduler() {
+			continue
+		}
 		for _, name := range l.config.names(maker.component) {
-			member, files := maker.make(name)
-			if files.err != nil {
-				return nil, fmt.Errorf("%s: %w", name, files.err)
+			member, err := l.member(maker.component, maker.make, name)
+			if err != nil {
+				return nil, err
 			}
-			member.Name, member.Component, member.Files = name, string(maker.component), files.content
-			member.Image = l.config.image(maker.component)
-			member.Args = append(member.Args, l.config.args[maker.component]...)
 			members = append(members, member)
 		}
 	}
 	return members, nil
 }
 
+// member is what make makes, with what is the same for all components.
+func (l *layout) member(component Component, make func(string) (backend.Member, *files),
+	name string) (backend.Member, error) {
+	member, files := make(name)
+	files.userFiles(component, l.config.files[component])
+	if files.err != nil {
+		return member, fmt.Errorf("%s: %w", name, files.err)
+	}
+	member.Name, member.Component, member.Files = name, string(component), files.content
+	member.Image = l.config.image(component)
+	member.Args = append(member.Args, l.userArgs(component, name, l.config.args[component])...)
+	if component == Node {
+		member.Args = append(member.Args, l.userArgs(Node, name, l.config.ofNode(name).args())...)
+	}
+	return member, nil
+}
+
 func (l *layout) etcd(name string) (backend.Member, *files) {
 	if l.config.inProcess {
 		return backend.Member{Program: "etcd", Port: etcdClientPort, Args: []string{
-			"--data-dir=" + path.Join(l.site.Dir(name), "data"), "--listen-client-urls=" + l.url(name, etcdClientPort),
+			"--data-dir=" + path.Join(l.addressing.Dir(name), "data"), "--listen-client-urls=" +
+				l.url(name, etcdClientPort),
 			"--unsafe-no-fsync=true",
 		}}, newFiles()
 	}
@@ -138,7 +182,7 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 	}
 	var alone []string
 	if len(initial) == 1 {
-		// A member without peers has nobody to wait for: it becomes leader half a second sooner.
+		// A member without peers needs no votes: with short timeouts it becomes leader half a second sooner.
 		alone = []string{"--heartbeat-interval=10", "--election-timeout=100"}
 	}
 	return backend.Member{
@@ -157,13 +201,14 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 			"--log-level=warn",
 			"--unsafe-no-fsync=true", // a killed process loses nothing; only a crash of the machine does
 		),
-	}, l.ids.etcdFiles(l.site, name)
+	}, l.ids.etcdFiles(l.addressing, name)
 }
 
 func (l *layout) apiserver(name string) (backend.Member, *files) {
 	file := l.files(name)
 	args := []string{
-		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.nodeIPs(name)[0],
+		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort),
+		"--advertise-address=" + l.nodeIPs(name)[0],
 		"--tls-cert-file=" + file("pki/apiserver.crt"), "--tls-private-key-file=" + file("pki/apiserver.key"),
 		"--client-ca-file=" + file("pki/ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
@@ -174,9 +219,15 @@ func (l *layout) apiserver(name string) (backend.Member, *files) {
 		"--kubelet-client-key=" + file("pki/apiserver-kubelet-client.key"),
 		"--kubelet-certificate-authority=" + file("pki/ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
-		"--requestheader-client-ca-file=" + file("pki/front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file=" + file("pki/front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + file("pki/front-proxy-client.crt"),
+		"--proxy-client-key-file=" + file("pki/front-proxy-client.key"),
+	}
+	if l.config.faults != nil {
+		args = append(args, "--fault-injection")
 	}
 	return backend.Member{
 		Program: "kube-apiserver",
@@ -200,7 +251,8 @@ func (l *layout) storage(file func(string) string) []string {
 	}
 	return []string{
 		"--etcd-servers=" + strings.Join(servers, ","), "--etcd-cafile=" + file("pki/etcd/ca.crt"),
-		"--etcd-certfile=" + file("pki/apiserver-etcd-client.crt"), "--etcd-keyfile=" + file("pki/apiserver-etcd-client.key"),
+		"--etcd-certfile=" + file("pki/apiserver-etcd-client.crt"),
+		"--etcd-keyfile=" + file("pki/apiserver-etcd-client.key"),
 	}
 }
 
@@ -210,10 +262,11 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 		Program: "kube-controller-manager",
 		Args: []string{
 			"--kubeconfig=" + file("controller-manager.conf"),
-			"--authentication-kubeconfig=" + file("controller-manager.conf"), "--authorization-kubeconfig=" + file("controller-manager.conf"),
+			"--authentication-kubeconfig=" + file("controller-manager.conf"),
+			"--authorization-kubeconfig=" + file("controller-manager.conf"),
 			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
-			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
+			l.leaderElect(ControllerManager),
 			"--allocate-node-cidrs=true", "--cluster-cidr=" + joined(l.config.podCIDRs()),
 			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
@@ -224,19 +277,29 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 }
 
 func (l *layout) scheduler(name string) (backend.Member, *files) {
-	file := l.files(name)
 	return backend.Member{
 		Program: "kube-scheduler",
-		Args: []string{
-			"--kubeconfig=" + file("scheduler.conf"), "--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
-			"--contention-profiling=false", // on by default, it takes a tenth of the scheduler's time; and in process, it is everybody's
-			"--authentication-kubeconfig=" + file("scheduler.conf"), "--authorization-kubeconfig=" + file("scheduler.conf"),
-			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, schedulerPort),
-		},
+		Port:    schedulerPort,
+		Args:    l.schedulerArgs(name, l.files(name)("scheduler.conf"), l.bind()),
 	}, l.ids.schedulerFiles(l)
 }
 
-// The names of an API server and of what stands beside it end with the same number.
+func (l *layout) schedulerArgs(name, kubeconfig, bind string) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig, l.leaderElect(Scheduler), "--kube-api-qps=1000", "--kube-api-burst=2000",
+		// on by default, it takes a tenth of the scheduler's time; and in process, it is shared by all
+		"--contention-profiling=false",
+		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + bind, "--secure-port=" + l.port(name, schedulerPort),
+	}
+}
+
+// leaderElect: one of several works at a time. One alone need not wait 15 s for the lease of its killed self.
+func (l *layout) leaderElect(component Component) string {
+	return "--leader-elect=" + strconv.FormatBool(len(l.config.names(component)) > 1)
+}
+
+// The names of an API server and of the members that share its network end with the same number.
 const (
 	apiserverPrefix = "apiserver"
 	routesPrefix    = "routes"
@@ -251,10 +314,11 @@ func besides(routes string) string {
 func (l *layout) routes(name string) (backend.Member, *files) {
 	server := besides(name)
 	return backend.Member{
-		Program: "node-routes",
-		Beside:  server,
-		Network: backend.NetworkAdmin,
-		Args:    []string{"--kubeconfig=" + l.files(name)("node-routes.conf"), "--hostname-override=" + server, "--forward=false"},
+		Program:           "node-routes",
+		SharesNetworkWith: server,
+		Network:           backend.NetworkAdmin,
+		Args: []string{"--kubeconfig=" + l.files(name)("node-routes.conf"),
+			"--hostname-override=" + server, "--forward=false"},
 	}, l.ids.routesFiles(l)
 }
 
@@ -269,21 +333,58 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		"--tls-cert-file=" + file("pki/kubelet.crt"), "--tls-private-key-file=" + file("pki/kubelet.key"),
 	}
 	if l.config.inProcess {
-		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.site.Dir(name), "kubelet"), "--healthz-port=0")
+		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.addressing.Dir(name), "kubelet"),
+			"--healthz-port=0")
 	} else {
 		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
 	}
 	if l.config.without[ControllerManager] { // which would give the node its ranges of pod addresses
-		args = append(args, "--pod-cidr="+joined(l.config.nodePodCIDRs(slices.Index(l.config.names(Node), name))))
+		args = append(args, "--pod-cidr="+joined(l.config.nodePodCIDRs(nodeNumber(name)-1)))
 	}
-	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}
+	args = append(args, l.capacityArgs()...)
+	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true,
+		Resources: l.config.nodeResources, StopGrace: l.config.shutdown.stopGrace()}
 	if !l.config.inProcess {
 		l.nodeServices(f, name)
 	}
-	if name == l.config.names(Node)[0] {
-		member.Publish = l.config.publish
+	member.Publish = l.publishes(name)
+	for _, m := range l.config.ofNode(name).Mounts {
+		member.Mounts = append(member.Mounts, backend.Mount(m))
 	}
 	return member, f
+}
+
+// capacityArgs have a kubelet declare what its node is bounded by.
+func (l *layout) capacityArgs() []string {
+	r := l.config.nodeResources
+	if !l.config.inProcess {
+		if r == (backend.Resources{}) {
+			return nil
+		}
+		return []string{"--capacity-from-cgroup=true"}
+	}
+	var args []string
+	if r.CPUs > 0 {
+		args = append(args, "--hollow-cpus="+strconv.Itoa(r.CPUs))
+	}
+	if r.MemoryBytes > 0 {
+		args = append(args, "--hollow-memory="+strconv.FormatInt(r.MemoryBytes, 10))
+	}
+	return args
+}
+
+// publishes are the ports of a node on the host: those of WithPublishedPort lead through the first node.
+func (l *layout) publishes(name string) []backend.PublishedPort {
+	var ports []backend.PublishedPort
+	if nodeNumber(name) == 1 {
+		for _, host := range slices.Sorted(maps.Keys(l.config.publish)) {
+			ports = append(ports, PortMapping{HostPort: host, ContainerPort: l.config.publish[host]}.published())
+		}
+	}
+	for _, p := range l.config.ofNode(name).Ports {
+		ports = append(ports, p.published())
+	}
+	return ports
 }
 
 // bind is the address that members listen on.
@@ -309,18 +410,20 @@ func (l *layout) apiMember() string {
 // apiURL is the address of the API inside the cluster.
 func (l *layout) apiURL() string {
 	member := l.apiMember()
-	return "https://" + net.JoinHostPort(l.site.Host(member), l.port(member, apiserverPort))
+	return "https://" + net.JoinHostPort(l.addressing.Host(member), l.port(member, apiserverPort))
 }
 
-// adminURL is the address of the API on this machine.
-func (l *layout) adminURL() string { return "https://" + l.site.Endpoint(l.apiMember(), apiserverPort) }
+// adminURL is the address of the API for clients outside.
+func (l *layout) adminURL() string {
+	return "https://" + l.addressing.Endpoint(l.apiMember(), apiserverPort)
+}
 
 func (l *layout) port(member string, usual int) string {
-	return strconv.Itoa(l.site.Port(member, usual))
+	return strconv.Itoa(l.addressing.Port(member, usual))
 }
 
 // files turns names of a member's files into the paths at which it finds them.
 func (l *layout) files(member string) func(name string) string {
-	dir := l.site.Dir(member)
+	dir := l.addressing.Dir(member)
 	return func(name string) string { return path.Join(dir, name) }
 }

@@ -8,12 +8,13 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 )
 
-// proxyUser is kube-proxy, and may read nodes, Services and their endpoints by the bootstrap policy. What the others may
-// do stands with the add-ons.
+// proxyUser is kube-proxy, and may read nodes, Services and their endpoints by the bootstrap policy. What the others
+// may do stands with the add-ons.
 const (
 	proxyUser         = "system:kube-proxy"
 	policyUser        = "system:network-policy"
 	cloudProviderUser = "system:cloud-provider"
+	provisionerUser   = "system:volume-provisioner"
 )
 
 // apiBalancer stands before several API servers: clients survive the loss of any of them.
@@ -23,15 +24,16 @@ func (l *layout) apiBalancer(name string) (backend.Member, *files) {
 		"--certificate-authority=" + l.files(name)("pki/ca.crt"),
 	}
 	for _, server := range l.config.names(APIServer) {
-		args = append(args, "--backend="+net.JoinHostPort(l.site.Host(server), l.port(server, apiserverPort)))
+		args = append(args, "--backend="+net.JoinHostPort(l.addressing.Host(server), l.port(server, apiserverPort)))
 	}
 	return backend.Member{Program: "api-balancer", Port: apiserverPort, Args: args}, l.ids.balancerFiles()
 }
 
-// nodeServices adds what a node's processes beside the kubelet are configured with. node-init runs those that have a
+// nodeServices adds the configuration of a node's processes other than the kubelet. node-init runs those that have a
 // kubeconfig.
 func (l *layout) nodeServices(f *files, name string) {
 	file := l.files(name)
+	l.engineFiles(f)
 	if !l.config.without[Routes] {
 		f.kubeconfig("node-routes.conf", l, l.apiURL(), proxyUser)
 		f.arguments("node-routes", l.config.args[Routes])
@@ -45,17 +47,22 @@ func (l *layout) nodeServices(f *files, name string) {
 		f.kubeconfig("network-policy.conf", l, l.apiURL(), policyUser)
 		f.arguments("network-policy", l.config.args[NetworkPolicy])
 	}
+	if !l.config.without[VolumeProvisioner] {
+		f.kubeconfig(provisionerConf, l, l.apiURL(), provisionerUser)
+		f.arguments("volume-provisioner", l.config.args[VolumeProvisioner])
+	}
 }
 
 // cloudProvider is a machine of its own on the cluster's network: a router before the nodes.
 func (l *layout) cloudProvider(name string) (backend.Member, *files) {
 	args := []string{"--kubeconfig=" + l.files(name)("cloud-provider.conf")}
-	for _, pool := range l.site.Pools() {
+	for _, pool := range l.addressing.Pools() {
 		if l.config.family == DualStack || pool.Addr().Is4() == (l.config.family != IPv6) {
 			args = append(args, "--address-pool="+pool.String())
 		}
 	}
-	return backend.Member{Program: "cloud-provider", Network: backend.NetworkRouter, Args: args}, l.ids.cloudProviderFiles(l)
+	return backend.Member{Program: "cloud-provider", Network: backend.NetworkRouter, Args: args},
+		l.ids.cloudProviderFiles(l)
 }
 
 // arguments adds further arguments of a node's service.
@@ -78,6 +85,8 @@ nftables: {minSyncPeriod: 10ms, syncPeriod: 30s}
 `, l.bind(), kubeconfig, joined(l.config.podCIDRs()))
 }
 
+// kubeletConfiguration has no thresholds of disk space: nodes share the machine's disk, on which pods that are evicted
+// would make no room. Other thresholds can be given by the kubelet's flags.
 func (l *layout) kubeletConfiguration(name string) []byte {
 	config := fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -88,7 +97,16 @@ authentication:
   x509: {clientCAFile: %s}
 authorization: {mode: Webhook}
 clusterDomain: %s
+evictionHard: {memory.available: 100Mi, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%}
+imageGCHighThresholdPercent: 100
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"), clusterDomain)
+	if !l.config.inProcess {
+		config = append(config, "failSwapOn: false\n"...) // whether the machine swaps is not the nodes' to say
+	}
+	if periods := l.config.shutdown; periods.total > 0 {
+		config = fmt.Appendf(config, "shutdownGracePeriod: %v\nshutdownGracePeriodCriticalPods: %v\n",
+			periods.total, periods.critical)
+	}
 	if l.config.hasDNS() {
 		config = fmt.Appendf(config, "clusterDNS: [%s]\n", quoted(l.config.serviceIPs(dnsServiceIP)))
 	}

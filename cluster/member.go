@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"quintet.dev/quintet/cluster/internal/backend"
@@ -35,25 +36,36 @@ type State = backend.State
 // Member finds a member by name, e.g. "apiserver-1".
 func (c *Cluster) Member(name string) *Member {
 	var names []string
-	for _, m := range c.members {
+	for _, m := range c.Members() {
 		if m.name == name {
 			return m
 		}
 		names = append(names, m.name)
 	}
-	return &Member{name: name, missing: fmt.Errorf("cluster %s has no member %q; it has %v", c.config.name, name, names)}
+	return &Member{name: name, missing: fmt.Errorf("cluster %s has no member %q; it has %v", c.config.name,
+		name, names)}
 }
 
 // Node finds the i-th node; nodes count from 1. Its name is also that of its Node object.
 func (c *Cluster) Node(i int) *Member { return c.Member(fmt.Sprintf("node-%d", i)) }
 
 // Members lists all members: etcd first, nodes last.
-func (c *Cluster) Members() []*Member { return append([]*Member(nil), c.members...) }
+func (c *Cluster) Members() []*Member {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.members)
+}
+
+func (c *Cluster) setMembers(members []*Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = members
+}
 
 // Component finds all members of a component.
 func (c *Cluster) Component(component Component) Group {
 	group := Group{component: component}
-	for _, m := range c.members {
+	for _, m := range c.Members() {
 		if m.component == component {
 			group.Members = append(group.Members, m)
 		}
@@ -80,7 +92,8 @@ func (m *Member) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop asks the member to end, waits, and kills it after ten seconds.
+// Stop stops the member gracefully, waits, and kills it after ten seconds, or a node after what
+// WithGracefulNodeShutdown gives it.
 func (m *Member) Stop(ctx context.Context) error {
 	return m.do(func(i backend.Instance) error { return i.Stop(ctx, stopGrace) })
 }
@@ -147,7 +160,7 @@ func (g Group) Start(ctx context.Context) error {
 	return g.each(func(m *Member) error { return m.Start(ctx) })
 }
 
-// Stop asks the members to end.
+// Stop stops the members gracefully.
 func (g Group) Stop(ctx context.Context) error {
 	return g.each(func(m *Member) error { return m.Stop(ctx) })
 }

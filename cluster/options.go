@@ -3,18 +3,27 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quintet.dev/quintet/clock"
+	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/components/scheduler"
+	"quintet.dev/quintet/faults"
 )
 
 // Component is a part of a cluster that can be chosen, swapped and broken.
 type Component string
 
 // The components, by the names of upstream's programs; a Node is the machine with its Docker engine and kubelet. Routes
-// is the pod network: it runs on nodes, and beside each API server of containers, which it leads to the pods (webhooks,
-// extension servers, the proxy verb). KubeProxy and NetworkPolicy run on the nodes, DNS in pods. APIBalancer stands
-// before several API servers. CloudProvider gives Services of type LoadBalancer addresses of the cluster's network.
+// is the pod network: it runs on nodes, and with each API server of containers, which it leads to the pods (webhooks,
+// extension servers, the proxy verb). KubeProxy, NetworkPolicy and VolumeProvisioner run on the nodes, DNS in pods.
+// APIBalancer stands before several API servers. CloudProvider gives Services of type LoadBalancer addresses of the
+// cluster's network. MetricsServer serves metrics.k8s.io; a cluster has it only WithMetricsServer. CSIDriver is a CSI
+// driver in pods; a cluster has it only WithCSIDriver. VolumeProvisioner makes the volumes of the default StorageClass,
+// which comes and goes with it. Registry keeps images for the nodes; a cluster has it only WithRegistry.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
@@ -25,15 +34,19 @@ const (
 	Node              Component = "node"
 	KubeProxy         Component = "kube-proxy"
 	NetworkPolicy     Component = "network-policy"
+	VolumeProvisioner Component = "volume-provisioner"
 	DNS               Component = "coredns"
 	CloudProvider     Component = "cloud-provider"
+	MetricsServer     Component = "metrics-server"
+	CSIDriver         Component = "csi-driver"
+	Registry          Component = "registry"
 )
 
 // Components lists all components in the order in which a write travels.
 func Components() []Component {
 	return []Component{
 		Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node, KubeProxy,
-		NetworkPolicy, DNS, CloudProvider,
+		NetworkPolicy, VolumeProvisioner, DNS, CloudProvider, MetricsServer, CSIDriver, Registry,
 	}
 }
 
@@ -52,27 +65,57 @@ type Option func(*config) error
 type config struct {
 	name       string
 	nodes      int
+	nodesSet   bool // by WithNodes, and not by the number of nodeOptions
 	apiservers int
 	etcds      int
 	images     map[Component]string
 	args       map[Component][]string
 	without    map[Component]bool
-	inProcess  bool
-	store      Store
-	storeSet   bool
-	detached   bool
-	publish    map[int]int // ports of this machine to node ports
-	family     IPFamily
-	progress   func(Event)
+	metrics    bool
+	csi        bool
+	registry   bool
+	// registryUser must be given to the registry, if it is not empty.
+	registryUser account
+	mirrors      []string // of Docker Hub
+	insecure     []string // registries
+	inProcess    bool
+	store        Store
+	storeSet     bool
+	detached     bool
+	publish      map[int]int // ports of this machine to node ports
+	family       IPFamily
+	progress     func(Event)
+	faults       *faults.Plan // nil where API servers can't be disturbed
+	clock        *clock.Clock // nil is real time
+
+	nodeResources backend.Resources // of each node; 0 is no bound
+	overcommit    bool
+	shutdown      shutdownPeriods
+
+	nodeOptions []NodeOptions
+	files       map[Component]map[string][]byte // by path below configDir
+	loaded      []string                        // images of the local engine
+	archives    []string                        // files with images
+	schedulers  int
+	managers    int
+	mergeInto   string // a kubeconfig file; empty for none
+	retain      bool
+
+	manifests     []*unstructured.Unstructured
+	waitManifests bool
+
+	ownScheduler     bool
+	schedulerOptions []scheduler.Option
 }
 
 func newConfig(name string) *config {
 	return &config{
-		name: name, nodes: 1, apiservers: 1, etcds: 1, store: Memory, family: IPv4,
+		name: name, nodes: 1, apiservers: 1, etcds: 1, schedulers: 1, managers: 1, store: Memory, family: IPv4,
 		images:   map[Component]string{},
 		publish:  map[int]int{},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},
+		files:    map[Component]map[string][]byte{},
 		progress: func(Event) {},
 	}
 }
@@ -92,7 +135,9 @@ func WithName(name string) Option {
 }
 
 // WithNodes sets the number of nodes; 0 makes a control plane without. The default is 1.
-func WithNodes(n int) Option { return count("nodes", 0, n, func(c *config) { c.nodes = n }) }
+func WithNodes(n int) Option {
+	return count("nodes", 0, n, func(c *config) { c.nodes, c.nodesSet = n, true })
+}
 
 // WithAPIServers sets the number of API servers over one etcd. The default is 1.
 func WithAPIServers(n int) Option {
@@ -102,6 +147,17 @@ func WithAPIServers(n int) Option {
 // WithEtcdMembers sets the size of the etcd cluster; take an odd number. The default is 1.
 func WithEtcdMembers(n int) Option {
 	return count("etcd members", 1, n, func(c *config) { c.etcds = n })
+}
+
+// WithSchedulers sets the number of schedulers, of which one is the leader. The default is 1, without leader election.
+func WithSchedulers(n int) Option {
+	return count("schedulers", 1, n, func(c *config) { c.schedulers = n })
+}
+
+// WithControllerManagers sets the number of controller managers, of which one is the leader. The default is 1, without
+// leader election.
+func WithControllerManagers(n int) Option {
+	return count("controller managers", 1, n, func(c *config) { c.managers = n })
 }
 
 func count(what string, least, n int, set func(*config)) Option {
@@ -123,7 +179,9 @@ func (c *config) image(component Component) string {
 }
 
 // WithPublishedPort makes a node port reachable at a port of 127.0.0.1 of this machine, through the first node. It is
-// how programs on this machine, and on others through it, use a Service.
+// how programs on this machine, and on others through it, use a Service. Where the Docker engine is on another host
+// (DOCKER_HOST, TESTCONTAINERS_HOST_OVERRIDE), the port is that host's, on all of its addresses, as are those of the
+// API servers and etcd.
 func WithPublishedPort(hostPort, nodePort int) Option {
 	return func(c *config) error {
 		if hostPort < 1 || hostPort > 65535 || nodePort < 1 || nodePort > 65535 {
@@ -151,12 +209,51 @@ func WithIPFamily(family IPFamily) Option {
 // WithoutDNS leaves cluster DNS out: names of Services don't resolve, and a start need not wait for it.
 func WithoutDNS() Option { return Without(DNS) }
 
+// WithoutDefaultStorageClass leaves out the StorageClass "standard", and what makes its volumes: claims without a class
+// then wait for a volume or for a default class of the user's.
+func WithoutDefaultStorageClass() Option { return Without(VolumeProvisioner) }
+
+// WithMetricsServer adds the component MetricsServer, which HorizontalPodAutoscalers and `kubectl top` need. It asks
+// every kubelet each 15 seconds; WithArgs(MetricsServer, "--metric-resolution=1s") has it ask more often.
+func WithMetricsServer() Option {
+	return func(c *config) error { c.metrics = true; return nil }
+}
+
+// WithCSIDriver adds the component CSIDriver: a CSI driver whose volumes are directories and files of the nodes, with
+// the StorageClass "csi" and a CSIDriver for persistent and inline volumes. It attaches, mounts, expands and clones
+// volumes; block volumes need loop devices, which nodes have where privileged containers are allowed. Its pods log each
+// call as a line of JSON. WithArgs(CSIDriver, "--attach-limit=2") limits the volumes of a node, "--capacity=1Gi" their
+// size together.
+func WithCSIDriver() Option {
+	return func(c *config) error { c.csi = true; return nil }
+}
+
+// With adds a component that is off by default: MetricsServer, CSIDriver or Registry.
+func With(component Component) Option {
+	switch component {
+	case MetricsServer:
+		return WithMetricsServer()
+	case CSIDriver:
+		return WithCSIDriver()
+	case Registry:
+		return WithRegistry()
+	}
+	return func(*config) error {
+		return fmt.Errorf("component %q can't be added; off by default are %s, %s and %s", component, MetricsServer,
+			CSIDriver, Registry)
+	}
+}
+
 // WithImage runs a component from another image, which must have upstream's program on its path. KubeProxy then runs as
-// a DaemonSet, as kubeadm has it, instead of as a process of the node.
+// a DaemonSet, as kubeadm has it, instead of as a process of the node. Routes is replaced so with API servers; on
+// nodes it is the node image's.
 func WithImage(component Component, ref string) Option {
 	return func(c *config) error {
 		if err := known(component); err != nil {
 			return err
+		}
+		if ref == "" {
+			return fmt.Errorf("image of %s: empty", component)
 		}
 		c.images[component] = ref
 		return nil
@@ -207,48 +304,27 @@ func WithStore(store Store) Option {
 	}
 }
 
+// RetainOnFailure keeps what a start that fails has made, to look at: `quintet status`, `quintet logs`, docker inspect.
+// It is removed by name (Remove, `quintet down`), or, unless it is Detached, when this process has ended and another
+// start removes what dead processes left.
+func RetainOnFailure() Option {
+	return func(c *config) error { c.retain = true; return nil }
+}
+
 // Detached leaves the cluster running when this process ends. It is removed by name (Remove, `quintet down`).
 func Detached() Option {
 	return func(c *config) error { c.detached = true; return nil }
 }
 
-// WithProgress is told every step. report is called from one goroutine at a time and must not block.
+// WithProgress sets a callback for every step. report is called from one goroutine at a time and must not block.
 func WithProgress(report func(Event)) Option {
-	return func(c *config) error { c.progress = report; return nil }
-}
-
-// check refuses options that exclude each other or that nothing would come of.
-func (c *config) check() error {
-	if !c.inProcess {
-		if c.storeSet {
-			return fmt.Errorf("store %s: only a cluster in process has a choice; one of containers keeps its objects in etcd", c.store)
+	return func(c *config) error {
+		if report == nil {
+			return errors.New("progress: no function to report to")
 		}
-		if len(c.publish) > 0 && (c.nodes == 0 || c.without[Node]) {
-			return errors.New("published ports: the cluster has no node")
-		}
-		if _, ok := c.images[NetworkPolicy]; ok {
-			return fmt.Errorf("image of %s: it is a process of the nodes; leave it out and deploy another one", NetworkPolicy)
-		}
+		c.progress = report
 		return nil
 	}
-	switch {
-	case c.detached:
-		return errors.New("detached: a cluster in process ends with its process")
-	case len(c.images) > 0:
-		return fmt.Errorf("image of %s: a cluster in process runs no images", slices.Sorted(maps.Keys(c.images))[0])
-	case c.etcds > 1:
-		return fmt.Errorf("%d etcd members: a cluster in process has one", c.etcds)
-	case len(c.publish) > 0:
-		return errors.New("published ports: the nodes of a cluster in process are hollow")
-	case c.family != IPv4:
-		return fmt.Errorf("IP family %s: a cluster in process has IPv4 only", c.family)
-	}
-	for _, component := range []Component{KubeProxy, NetworkPolicy, DNS, CloudProvider, Routes} {
-		if len(c.args[component]) > 0 {
-			return fmt.Errorf("arguments of %s: a cluster in process has none, as its pods only pretend", component)
-		}
-	}
-	return nil
 }
 
 func known(component Component) error {

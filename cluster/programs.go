@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
 
+	moved "quintet.dev/quintet/clock"
 	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/options"
@@ -16,7 +18,10 @@ import (
 	"quintet.dev/quintet/components/controllers"
 	"quintet.dev/quintet/components/etcd"
 	"quintet.dev/quintet/components/kubelet"
+	"quintet.dev/quintet/components/metricsserver"
+	"quintet.dev/quintet/components/provisioner"
 	"quintet.dev/quintet/components/scheduler"
+	"quintet.dev/quintet/faults"
 )
 
 // runner is what every component is.
@@ -25,8 +30,9 @@ type runner interface {
 }
 
 // programs are the components as they run in this process: the same flags, the same values. store is what API servers
-// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again.
-func programs(store storage.Store) map[string]inprocess.Program {
+// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. own are the
+// options of the scheduler; all tell the time by clocks.
+func programs(store storage.Store, own []scheduler.Option, clocks clocks) map[string]inprocess.Program {
 	return map[string]inprocess.Program{
 		"etcd": program(func(p inprocess.Process) (runner, error) {
 			var config etcd.Config
@@ -40,9 +46,11 @@ func programs(store storage.Store) map[string]inprocess.Program {
 		}),
 		"kube-apiserver": program(func(p inprocess.Process) (runner, error) {
 			var config options.Config
-			if err := parse("kube-apiserver", config.AddFlags, p.Args); err != nil {
+			var injection faults.Flag
+			if err := parse("kube-apiserver", injection.With(config.AddFlags), p.Args); err != nil {
 				return nil, err
 			}
+			config.Filter, config.Clock = clocks.filter(injection.Filter()), clocks.api
 			config.Listener = p.Listener
 			if config.Storage == options.StorageMemory {
 				config.Store = store
@@ -57,12 +65,17 @@ func programs(store storage.Store) map[string]inprocess.Program {
 			if p.Listener != nil {
 				_ = p.Listener.Close() // the balancer listens by itself
 			}
+			config.Clock = clocks.api
 			return balancer.New(*config)
 		}),
 		"kube-controller-manager": program(func(p inprocess.Process) (runner, error) {
 			config := controllers.DefaultConfig()
 			if err := parse("kube-controller-manager", config.AddFlags, p.Args); err != nil {
 				return nil, err
+			}
+			config.Clock = clocks.others
+			if clocks.move() {
+				config.KubeAPIQPS = -1
 			}
 			return controllers.New(config)
 		}),
@@ -71,14 +84,37 @@ func programs(store storage.Store) map[string]inprocess.Program {
 			if err := parse("kube-scheduler", config.AddFlags, p.Args); err != nil {
 				return nil, err
 			}
-			return scheduler.New(config)
+			config.Listener, config.Clock = p.Listener, clocks.others
+			if clocks.move() {
+				config.QPS = -1
+			}
+			return scheduler.New(config, own...)
+		}),
+		"volume-provisioner": program(func(p inprocess.Process) (runner, error) {
+			config := provisioner.NewConfig()
+			if err := parse("volume-provisioner", config.AddFlags, p.Args); err != nil {
+				return nil, err
+			}
+			config.Clock = clocks.others
+			return provisioner.New(*config)
+		}),
+		"metrics-server": program(func(p inprocess.Process) (runner, error) {
+			config := metricsserver.NewConfig()
+			if err := parse("metrics-server", config.AddFlags, p.Args); err != nil {
+				return nil, err
+			}
+			config.Listener, config.Clock = p.Listener, clocks.nodes
+			return metricsserver.New(*config)
 		}),
 		"kubelet": program(func(p inprocess.Process) (runner, error) {
 			config := kubelet.NewConfig()
 			if err := parse("kubelet", config.AddFlags, p.Args); err != nil {
 				return nil, err
 			}
-			config.Listener = p.Listener
+			config.Listener, config.Clock = p.Listener, clocks.nodes
+			if clocks.move() {
+				config.KubeAPIQPS = -1
+			}
 			return kubelet.New(*config)
 		}),
 	}
@@ -105,4 +141,42 @@ func parse(name string, addFlags func(*pflag.FlagSet), args []string) error {
 	return fs.Parse(args)
 }
 
-func newMemoryStore() storage.Store { return memory.New(clock.RealClock{}) }
+// clocks are those of the components. They show the same time; a clock that tests move treats their timers differently.
+type clocks struct {
+	api    clock.WithTickerAndDelayedExecution // the timers of API servers and their store are rhythms
+	nodes  clock.WithTickerAndDelayedExecution // those of nodes come before those of controllers
+	others clock.WithTickerAndDelayedExecution
+	count  *activity // of the API servers; nil: it is not needed
+}
+
+// clocks are made with the store of the API servers.
+func (c *config) clocks(store storage.Store) clocks {
+	if c.clock == nil {
+		return realTime()
+	}
+	return clocks{api: apiClock(c.clock), nodes: c.clock.Early(), others: c.clock, count: &activity{store: store}}
+}
+
+func realTime() clocks {
+	return clocks{api: clock.RealClock{}, nodes: clock.RealClock{}, others: clock.RealClock{}}
+}
+
+// move tells whether tests move the clocks. Clients then have no limits of requests, which are per second of real time:
+// what waits for them would come late by hours.
+func (c clocks) move() bool { return c.count != nil }
+
+func apiClock(c *moved.Clock) clock.WithTickerAndDelayedExecution { return c.Early().Background() }
+
+func (c clocks) filter(f func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+	if c.count == nil {
+		return f
+	}
+	return c.count.wrap(f)
+}
+
+func (c *config) newMemoryStore() *memory.Store {
+	if c.clock == nil {
+		return memory.New(clock.RealClock{})
+	}
+	return memory.New(apiClock(c.clock))
+}

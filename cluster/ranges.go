@@ -48,42 +48,37 @@ func (c *config) ranges() []ranges {
 	}
 }
 
-func (c *config) podCIDRs() []string {
+// eachRange is f of the ranges of each family, the primary one first.
+func (c *config) eachRange(f func(ranges) string) []string {
 	var out []string
 	for _, r := range c.ranges() {
-		out = append(out, r.pods)
+		out = append(out, f(r))
 	}
 	return out
 }
 
+func (c *config) podCIDRs() []string {
+	return c.eachRange(func(r ranges) string { return r.pods })
+}
+
 func (c *config) serviceCIDRs() []string {
-	var out []string
-	for _, r := range c.ranges() {
-		out = append(out, r.services)
-	}
-	return out
+	return c.eachRange(func(r ranges) string { return r.services })
 }
 
 // nodePodCIDRs are the ranges of the i-th node, for a cluster in which no controller allocates them.
 func (c *config) nodePodCIDRs(i int) []string {
-	var out []string
-	for _, r := range c.ranges() {
-		out = append(out, fmt.Sprintf(r.node, i))
-	}
-	return out
+	return c.eachRange(func(r ranges) string { return fmt.Sprintf(r.node, i) })
 }
 
 // serviceIPs are the n-th addresses of the ranges of Services.
 func (c *config) serviceIPs(n int) []string {
-	var out []string
-	for _, r := range c.ranges() {
+	return c.eachRange(func(r ranges) string {
 		ip := netip.MustParsePrefix(r.services).Addr()
 		for range n {
 			ip = ip.Next()
 		}
-		out = append(out, ip.String())
-	}
-	return out
+		return ip.String()
+	})
 }
 
 // nodeIPs are a member's addresses in the cluster's families, of those that it has.
@@ -92,7 +87,7 @@ func (l *layout) nodeIPs(member string) []string {
 		is4 := netip.MustParseAddr(ip).Is4()
 		return l.config.family == DualStack || is4 == (l.config.family != IPv6)
 	}
-	return slices.DeleteFunc(slices.Clone(l.site.IPs(member)), func(ip string) bool { return !want(ip) })
+	return slices.DeleteFunc(slices.Clone(l.addressing.IPs(member)), func(ip string) bool { return !want(ip) })
 }
 
 func joined(list []string) string { return strings.Join(list, ",") }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Conditions are polled: a cluster that starts has nobody to tell of it. The interval is short because a start is
-// made of such waits; guardInterval is for what rarely happens.
+// Conditions are polled: a cluster that starts has no component to watch yet. The interval is short because a start
+// consists of such waits; guardInterval is for rare events.
 const (
 	pollInterval  = 10 * time.Millisecond
 	guardInterval = 250 * time.Millisecond
@@ -85,10 +85,11 @@ func (c *Cluster) guard(ctx context.Context, fail context.CancelCauseFunc) {
 	ticker := time.NewTicker(guardInterval)
 	defer ticker.Stop()
 	for {
-		for _, m := range c.members {
+		for _, m := range c.Members() {
 			state, err := m.instance.State(ctx)
 			if err == nil && !state.Running && ctx.Err() == nil {
-				fail(fmt.Errorf("%s ended with code %d %s; its last lines:\n%s", m.name, state.ExitCode, state.Error, m.tail(ctx)))
+				fail(fmt.Errorf("%s ended with code %d %s; its last lines:\n%s", m.name, state.ExitCode, state.Error,
+					m.tail(ctx)))
 				return
 			}
 		}
@@ -158,7 +159,7 @@ func (s *start) nodesReady(ctx context.Context) error { return s.cluster.WaitNod
 // WaitNodes returns when every node is ready and pods can be scheduled on it.
 func (c *Cluster) WaitNodes(ctx context.Context) error {
 	want := 0
-	for _, m := range c.members {
+	for _, m := range c.Members() {
 		if m.component == Node {
 			want++
 		}
@@ -179,7 +180,7 @@ func (c *Cluster) WaitNodes(ctx context.Context) error {
 			return fmt.Errorf("%d of %d nodes registered", len(nodes.Items), want)
 		}
 		for i := range nodes.Items {
-			if err := c.schedulable(&nodes.Items[i]); err != nil {
+			if err := c.config.schedulable(&nodes.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -187,7 +188,7 @@ func (c *Cluster) WaitNodes(ctx context.Context) error {
 	})
 }
 
-func (c *Cluster) schedulable(node *corev1.Node) error {
+func (c *config) schedulable(node *corev1.Node) error {
 	ready := false
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -200,8 +201,8 @@ func (c *Cluster) schedulable(node *corev1.Node) error {
 	if !ready {
 		return fmt.Errorf("node %s has not reported yet", node.Name)
 	}
-	if c.config.without[ControllerManager] {
-		return nil // nobody takes the taint away
+	if c.without[ControllerManager] {
+		return nil // no controller removes the taint
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == corev1.TaintNodeNotReady {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestRollouts: many deployments of one template are rolled at once, by all players in this process. Objects share much in
-// memory then: under the race detector this tells who writes to what is shared.
+// TestRollouts rolls many deployments of one template at once, with all components in this process. Their objects share
+// memory: the race detector finds writes to shared objects.
 func TestRollouts(t *testing.T) {
 	const deployments, rounds = 8, 3
 	_, client := started(t, WithNodes(2))
@@ -27,12 +27,14 @@ func TestRollouts(t *testing.T) {
 	for i := range deployments {
 		name := fmt.Sprint("web-", i)
 		group.Go(func() error {
-			if _, err := client.AppsV1().Deployments("default").Create(ctx, annotated(name), metav1.CreateOptions{}); err != nil {
+			if _, err := client.AppsV1().Deployments("default").Create(ctx, annotated(name),
+				metav1.CreateOptions{}); err != nil {
 				return err
 			}
 			for round := range rounds {
 				patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, round)
-				_, err := client.AppsV1().Deployments("default").Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+				_, err := client.AppsV1().Deployments("default").Patch(ctx, name, types.StrategicMergePatchType, patch,
+					metav1.PatchOptions{})
 				if err != nil {
 					return err
 				}
@@ -51,7 +53,8 @@ func TestRollouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range pods.Items {
-		if p.DeletionTimestamp == nil && (p.Annotations["round"] != fmt.Sprint(rounds-1) || p.Annotations["kept"] != "yes") {
+		if p.DeletionTimestamp == nil &&
+			(p.Annotations["round"] != fmt.Sprint(rounds-1) || p.Annotations["kept"] != "yes") {
 			t.Errorf("%s has %v", p.Name, p.Annotations)
 		}
 	}
@@ -66,7 +69,8 @@ func annotated(name string) *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"kept": "yes"}},
 				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: ptr.To[int64](0), Containers: []corev1.Container{{Name: "c", Image: "web"}},
+					TerminationGracePeriodSeconds: ptr.To[int64](0),
+					Containers:                    []corev1.Container{{Name: "c", Image: "web"}},
 				},
 			},
 		},
@@ -81,7 +85,8 @@ func rolled(ctx context.Context, client kubernetes.Interface, name string) error
 			return false, err
 		}
 		s := d.Status
-		return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == s.UpdatedReplicas &&
+		return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
+			s.Replicas == s.UpdatedReplicas &&
 			s.AvailableReplicas == s.Replicas, nil
 	})
 }

@@ -1,9 +1,11 @@
-// Package conformance checks the create, schedule and run flow of a Kubernetes cluster, of any make, through its API. It
-// knows nothing of the cluster but a kubeconfig. It never certifies: it says what it tried and what it saw.
+// Package conformance checks the create, schedule and run flow of a Kubernetes cluster, of any make, through its API.
+// It knows nothing of the cluster but a kubeconfig. It never certifies: it says what it tried and what it saw.
 package conformance
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -24,6 +26,9 @@ const Version = "0.2"
 // DefaultImage is the suite's test image under the name that Quintet's nodes have it by.
 const DefaultImage = "quintet/testimage:dev"
 
+// DefaultParallel is how many cases run at once. They wait more than they work.
+const DefaultParallel = 6
+
 // Options of a run.
 type Options struct {
 	// Config reaches the cluster with the rights of a cluster administrator.
@@ -36,14 +41,16 @@ type Options struct {
 	Features []suite.Feature
 	// Filter is a regular expression over the identifiers of the cases to run; "" means all.
 	Filter string
+	// Parallel is how many cases run at once; 0 means DefaultParallel.
+	Parallel int
 	// Timeout shortens the time that each case may take; 0 leaves it.
 	Timeout time.Duration
-	// Progress gets one line per case; nil for none.
+	// Progress gets one line per case, when it ends; nil for none.
 	Progress io.Writer
 }
 
 // Run runs the suite and returns its report. An error means that no report could be made; cases that fail are in the
-// report. It can be called once per process.
+// report.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
 	var filter *regexp.Regexp
 	if o.Filter != "" {
@@ -54,6 +61,9 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	}
 	if o.Image == "" {
 		o.Image = DefaultImage
+	}
+	if o.Parallel < 0 {
+		return nil, fmt.Errorf("parallel: %d cases at once", o.Parallel)
 	}
 	cluster, err := suite.Connect(o.Config, o.Image)
 	if err != nil {
@@ -67,10 +77,14 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, err
 	}
 	started := time.Now()
-	engine := suite.Engine{Cluster: cluster, Cases: cases.List(), Filter: filter, Timeout: o.Timeout, Progress: o.Progress}
-	results, err := engine.Run(ctx)
-	if err != nil {
-		return nil, err
+	engine := suite.Engine{
+		Cluster: cluster, Cases: cases.List(), Filter: filter, Parallel: cmp.Or(o.Parallel, DefaultParallel),
+		Timeout:  o.Timeout,
+		Progress: o.Progress,
+	}
+	results := engine.Run(ctx)
+	if !slices.ContainsFunc(results, func(c report.Case) bool { return c.Outcome != report.Skipped }) {
+		return nil, errors.New("no case ran: see --filter, and the list of cases")
 	}
 	return &report.Report{
 		APIVersion: report.APIVersion,

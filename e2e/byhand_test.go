@@ -43,7 +43,8 @@ func TestByHand(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	NewWithT(t).Expect(out).To(And(ContainSubstring("by proxy\n"), HaveSuffix("by hand\n")), "what a pod serves, and another's log")
+	NewWithT(t).Expect(out).To(And(ContainSubstring("by proxy\n"), HaveSuffix("by hand\n")),
+		"what a pod serves, and another's log")
 }
 
 func bash(ctx context.Context, dir, script string) (string, error) {

@@ -15,13 +15,14 @@ import (
 // TestConformance runs the whole suite on two nodes. The report goes to the folder named by QUINTET_REPORT_DIR.
 func TestConformance(t *testing.T) {
 	var failures []string
-	t.Cleanup(func() { // the last of the clean-ups: the logs of the players, which go before, are long
+	t.Cleanup(func() { // the last of the clean-ups: the logs of the components, which come before, are long
 		if len(failures) > 0 {
 			t.Errorf("%d cases did not pass:\n%s", len(failures), strings.Join(failures, "\n"))
 		}
 	})
-	w := start(t, cluster.WithNodes(2))
-	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet", Progress: os.Stdout})
+	w := start(t, cluster.WithNodes(2), cluster.WithMetricsServer(), cluster.WithCSIDriver())
+	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet",
+		Progress: os.Stdout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 const (
 	testImage = "quintet/testimage:dev"
 	space     = metav1.NamespaceDefault
-	// patience bounds every wait: long enough for a busy machine, since what is waited for is a condition.
-	patience = 90 * time.Second
+	// waitTimeout bounds every wait for a condition: long enough for a busy machine.
+	waitTimeout = 90 * time.Second
 )
 
 // world is a cluster under test as a test sees it.
@@ -33,7 +33,7 @@ type world struct {
 	client kubernetes.Interface
 }
 
-// start brings a cluster up that ends with the test. The logs of a failed test's players are part of its output.
+// start brings a cluster up that ends with the test. The logs of a failed test's components are part of its output.
 func start(t *testing.T, opts ...cluster.Option) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -67,13 +67,13 @@ func see(t *testing.T, c *cluster.Cluster) *world {
 		t.Fatal(err)
 	}
 	g := gomega.NewWithT(t)
-	g.SetDefaultEventuallyTimeout(patience)
+	g.SetDefaultEventuallyTimeout(waitTimeout)
 	g.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	return &world{Cluster: c, Gomega: g, t: t, client: client}
 }
 
-// expectNoPanic fails a test during which a request made an API server panic: it cuts the request off and goes on, so that
-// nothing else need show it.
+// expectNoPanic fails a test during which a request made an API server panic: it aborts the request and continues, so
+// that nothing else need show it.
 func expectNoPanic(t *testing.T, c *cluster.Cluster) {
 	var b bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -86,7 +86,7 @@ func expectNoPanic(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// showLogs prints the end of what every player wrote.
+// showLogs prints the end of every component's log.
 func showLogs(t *testing.T, c *cluster.Cluster) {
 	const most = 6000
 	for _, m := range c.Members() {
@@ -106,22 +106,25 @@ func (w *world) must(err error, format string, args ...any) {
 	}
 }
 
-// podSpec is of a pod that serves until it is told to end, and leaves a lost node within a second.
+// podSpec is of a pod that serves until it is asked to end, and leaves a lost node within a second.
 func podSpec() corev1.PodSpec {
 	lost := func(key string) corev1.Toleration {
-		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](1)}
+		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: ptr.To[int64](1)}
 	}
 	return corev1.PodSpec{
 		TerminationGracePeriodSeconds: ptr.To[int64](1),
-		Tolerations:                   []corev1.Toleration{lost(corev1.TaintNodeNotReady), lost(corev1.TaintNodeUnreachable)},
-		Containers:                    []corev1.Container{{Name: "main", Image: testImage, Args: []string{"serve"}}},
+		Tolerations: []corev1.Toleration{lost(corev1.TaintNodeNotReady),
+			lost(corev1.TaintNodeUnreachable)},
+		Containers: []corev1.Container{{Name: "main", Image: testImage, Args: []string{"serve"}}},
 	}
 }
 
 func (w *world) createPod(name string) *corev1.Pod {
 	w.t.Helper()
 	p, err := w.client.CoreV1().Pods(space).Create(w.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}, Spec: podSpec()}, metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}, Spec: podSpec()},
+		metav1.CreateOptions{})
 	w.must(err, "create pod %s", name)
 	return p
 }

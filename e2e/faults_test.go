@@ -22,7 +22,7 @@ type writer struct {
 	wg           sync.WaitGroup
 }
 
-// write goes on until ctx ends; requests that fail are what a fault is expected to cause.
+// write continues until ctx ends; failing requests are an expected effect of the fault.
 func (w *world) write(ctx context.Context, workers int) *writer {
 	out := &writer{}
 	for worker := range workers {
@@ -30,7 +30,8 @@ func (w *world) write(ctx context.Context, workers int) *writer {
 			for i := 0; ctx.Err() == nil; i++ {
 				name := fmt.Sprintf("written-%d-%d", worker, i)
 				short, cancel := context.WithTimeout(ctx, 2*time.Second)
-				_, err := w.client.CoreV1().ConfigMaps(space).Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+				_, err := w.client.CoreV1().ConfigMaps(space).Create(short,
+					&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 				cancel()
 				if err == nil {
 					out.mu.Lock()
@@ -91,7 +92,7 @@ func TestKilledAPIServerLosesNothing(t *testing.T) {
 		w.must(w.WaitAPI(t.Context()), "wait for it")
 	})
 
-	// The rest goes on: the same pods run, nothing was restarted, and new work is done.
+	// Everything else keeps working: the same pods run without restarts, and new pods start.
 	after := w.waitReady("steady", 2)
 	for _, p := range after {
 		w.Expect(p.Status.ContainerStatuses[0].RestartCount).To(BeZero())
@@ -102,7 +103,8 @@ func TestKilledAPIServerLosesNothing(t *testing.T) {
 
 	// And the new server finds its way to the pods, as it must for webhooks.
 	w.Eventually(func() error {
-		_, err := w.client.CoreV1().RESTClient().Get().Namespace(space).Resource("pods").Name(after[0].Name + ":8080").SubResource("proxy").DoRaw(t.Context())
+		_, err := w.client.CoreV1().RESTClient().Get().Namespace(space).Resource("pods").Name(after[0].Name +
+			":8080").SubResource("proxy").DoRaw(t.Context())
 		return err
 	}).Should(Succeed(), "a request to a pod through the API server")
 }
@@ -127,13 +129,14 @@ func TestWorkWaitsForItsPlayers(t *testing.T) {
 
 	w.must(w.Component(cluster.Scheduler).Stop(t.Context()), "stop the scheduler")
 	w.createPod("unscheduled")
-	w.Consistently(w.pods("unscheduled")).WithTimeout(2*time.Second).Should(HaveEach(HaveField("Spec.NodeName", BeEmpty())), "nobody else places pods")
+	w.Consistently(w.pods("unscheduled")).WithTimeout(2*time.Second).Should(HaveEach(HaveField("Spec.NodeName",
+		BeEmpty())), "no other component binds pods")
 	w.must(w.Component(cluster.Scheduler).Start(t.Context()), "start the scheduler")
 	w.waitReady("unscheduled", 1)
 
 	w.must(w.Component(cluster.ControllerManager).Stop(t.Context()), "stop the controllers")
 	w.createDeployment("unmanaged", 2)
-	w.Consistently(w.pods("unmanaged")).WithTimeout(2*time.Second).Should(BeEmpty(), "nobody else makes pods")
+	w.Consistently(w.pods("unmanaged")).WithTimeout(2*time.Second).Should(BeEmpty(), "no other component creates pods")
 	w.must(w.Component(cluster.ControllerManager).Start(t.Context()), "start the controllers")
 	w.waitReady("unmanaged", 2)
 }
@@ -159,7 +162,8 @@ func TestHighAvailability(t *testing.T) {
 	w.must(w.Member("apiserver-1").Kill(t.Context()), "kill the second API server")
 	// Where the killed member led, writes time out until another one leads.
 	w.Eventually(func() error {
-		_, err := w.client.CoreV1().ConfigMaps(space).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "led-"}}, metav1.CreateOptions{})
+		_, err := w.client.CoreV1().ConfigMaps(space).Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "led-"}}, metav1.CreateOptions{})
 		return err
 	}).Should(Succeed(), "a write after the election")
 	w.createDeployment("steady", 2)

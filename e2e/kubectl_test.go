@@ -38,7 +38,7 @@ func (w *world) kubectlFor(dir string) *kubectl {
 	return k
 }
 
-// try runs kubectl with an input; the error holds what it said.
+// try runs kubectl with an input; the error holds its output.
 func (k *kubectl) try(stdin string, args ...string) (string, error) {
 	command := exec.CommandContext(k.w.t.Context(), k.program, append([]string{"--kubeconfig", k.config}, args...)...)
 	var out, errs bytes.Buffer

@@ -23,7 +23,8 @@ import (
 func (w *world) service(app string, change func(*corev1.ServiceSpec)) *corev1.Service {
 	w.t.Helper()
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		Selector: map[string]string{"app": app},
+		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
 	}}
 	change(&s.Spec)
 	created, err := w.client.CoreV1().Services(space).Create(w.t.Context(), s, metav1.CreateOptions{})
@@ -49,7 +50,7 @@ func fetch(ctx context.Context, url string) (string, error) {
 
 // A Service of type LoadBalancer has an address that this machine reaches, until it is deleted.
 func TestLoadBalancer(t *testing.T) {
-	w := start(t, cluster.WithNodes(2), impatient(), heartbeat())
+	w := start(t, cluster.WithNodes(2), impatient())
 	w.createDeployment("web", 2)
 	w.waitReady("web", 2)
 	w.service("web", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer })
@@ -63,7 +64,8 @@ func TestLoadBalancer(t *testing.T) {
 	}).Should(Succeed())
 	answer := func() (string, error) { return fetch(t.Context(), "http://"+net.JoinHostPort(address, "80")) }
 	w.Eventually(answer).Should(HavePrefix("web-"), "from this machine to %s", address)
-	w.Eventually(w.inPod("web", "get", "http://"+address, "--timeout=2s")).Should(HavePrefix("web-"), "from a pod to %s", address)
+	w.Eventually(w.inPod("web", "get", "http://"+address, "--timeout=2s")).Should(HavePrefix("web-"),
+		"from a pod to %s", address)
 
 	w.must(w.Node(2).Kill(t.Context()), "kill node-2")
 	w.Eventually(func() error { // both whether the machine is avoided, and that connections get through again and again
@@ -141,7 +143,8 @@ func TestIPFamilies(t *testing.T) {
 				w.Eventually(w.inPod("web", "get", url, "--timeout=2s")).Should(HavePrefix("web-"), ip)
 			}
 			w.Eventually(w.inPod("web", "get", "http://web", "--timeout=2s")).Should(HavePrefix("web-"), "by name")
-			w.Eventually(w.inPod("web", "connect", "kubernetes.default.svc:443", "--timeout=2s")).Should(ContainSubstring("connected"))
+			w.Eventually(w.inPod("web", "connect", "kubernetes.default.svc:443",
+				"--timeout=2s")).Should(ContainSubstring("connected"))
 		})
 	}
 }

@@ -17,12 +17,12 @@ import (
 
 // noticed bounds how long a lost node serves: the grace period of impatient controllers, and time to act on a busy
 // machine.
-const noticed = 6*time.Second + 12*time.Second
+const noticed = grace + 12*time.Second
 
 // Whichever way a node is lost, its endpoints leave their Services once it was silent for the grace period, and the
 // others serve all the time, those of cluster DNS among them.
 func TestServicesSurviveALostNode(t *testing.T) {
-	w := start(t, cluster.WithNodes(2), impatient(), heartbeat())
+	w := start(t, cluster.WithNodes(2), impatient())
 	w.createDaemonSet("web")
 	w.waitReady("web", 2)
 	w.expose("web")
@@ -38,7 +38,7 @@ func TestServicesSurviveALostNode(t *testing.T) {
 	w.Eventually(w.servingNodes(space, "web")).Should(HaveLen(2), "the node came back")
 	w.Eventually(w.servingNodes(metav1.NamespaceSystem, "kube-dns")).Should(HaveLen(2), "the node came back")
 
-	// Pods are marked as not ready when their node turns so: it must have been ready again.
+	// Pods are marked as not ready when their node becomes not ready: it must have been ready before.
 	w.must(w.WaitNodes(t.Context()), "wait for the node's status")
 	w.must(lost.Kill(t.Context()), "kill the node")
 	w.expectSurvivorServes("the node was killed")

@@ -13,18 +13,18 @@ import (
 	"quintet.dev/quintet/cluster"
 )
 
+// grace is how long a node may be silent for impatient controllers: longer than the 10 s after which kubelets renew
+// their lease.
+const grace = 16 * time.Second
+
 // impatient makes a lost node noticed within seconds instead of most of a minute.
 func impatient() cluster.Option {
-	return cluster.WithArgs(cluster.ControllerManager, "--node-monitor-period=1s", "--node-monitor-grace-period=6s")
-}
-
-// heartbeat makes kubelets report often enough for impatient controllers.
-func heartbeat() cluster.Option {
-	return cluster.WithArgs(cluster.Node, "--node-status-update-frequency=2s")
+	return cluster.WithArgs(cluster.ControllerManager, "--node-monitor-period=1s",
+		"--node-monitor-grace-period="+grace.String())
 }
 
 func TestKilledNodesPodsRunElsewhere(t *testing.T) {
-	w := start(t, cluster.WithNodes(2), impatient(), heartbeat())
+	w := start(t, cluster.WithNodes(2), impatient())
 	w.createDeployment("mobile", 4)
 	w.waitReady("mobile", 4)
 	victim := w.Node(1)
@@ -43,7 +43,8 @@ func TestKilledNodesPodsRunElsewhere(t *testing.T) {
 
 	w.must(victim.Start(t.Context()), "start the node again")
 	w.must(w.WaitNodes(t.Context()), "wait for the node")
-	w.Eventually(w.pods("mobile")).Should(And(HaveLen(4), HaveEach(Satisfy(ready))), "the pods of the lost node are gone, here and there")
+	w.Eventually(w.pods("mobile")).Should(And(HaveLen(4), HaveEach(Satisfy(ready))),
+		"the pods of the lost node are gone, here and there")
 	w.Eventually(w.containersOn(victim, "mobile")).Should(BeEmpty(), "containers that came back with the node's engine")
 }
 
@@ -64,7 +65,8 @@ func (w *world) nodeName(member string) string {
 // containersOn lists the running containers of an app on a node, by asking the node's engine.
 func (w *world) containersOn(node *cluster.Member, app string) func() ([]string, error) {
 	return func() ([]string, error) {
-		result, err := node.Exec(w.t.Context(), []string{"docker", "ps", "--format", `{{.Label "io.kubernetes.pod.name"}}`}, nil)
+		result, err := node.Exec(w.t.Context(),
+			[]string{"docker", "ps", "--format", `{{.Label "io.kubernetes.pod.name"}}`}, nil)
 		var found []string
 		for line := range strings.Lines(string(result.Stdout)) {
 			if strings.HasPrefix(line, app) {
@@ -90,7 +92,8 @@ func TestPodsSurviveTheirKubelet(t *testing.T) {
 	}
 
 	service("stop")
-	w.must(w.client.CoreV1().Pods(space).Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete a pod meanwhile")
+	w.must(w.client.CoreV1().Pods(space).Delete(t.Context(), "deleted",
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete a pod meanwhile")
 	w.Expect(w.containersOn(node, "kept")()).NotTo(BeEmpty(), "containers run on without a kubelet")
 	w.Expect(w.containersOn(node, "deleted")()).NotTo(BeEmpty())
 	service("start")
@@ -99,12 +102,13 @@ func TestPodsSurviveTheirKubelet(t *testing.T) {
 	w.createPod("later")
 	w.waitReady("later", 1)
 	after := w.waitReady("kept", 1)[0]
-	w.Expect(after.Status.ContainerStatuses[0].ContainerID).To(Equal(before.Status.ContainerStatuses[0].ContainerID), "the same container runs on")
+	w.Expect(after.Status.ContainerStatuses[0].ContainerID).To(Equal(before.Status.ContainerStatuses[0].ContainerID),
+		"the same container runs on")
 	w.Expect(after.Status.ContainerStatuses[0].RestartCount).To(BeZero())
 }
 
 func TestPausedNodeComesBack(t *testing.T) {
-	w := start(t, cluster.WithNodes(1), impatient(), heartbeat())
+	w := start(t, cluster.WithNodes(1), impatient())
 	w.must(w.Node(1).Pause(t.Context()), "freeze the node")
 	condition := func() (corev1.ConditionStatus, error) {
 		nodes, err := w.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -118,7 +122,8 @@ func TestPausedNodeComesBack(t *testing.T) {
 		}
 		return "", nil
 	}
-	w.Eventually(condition).WithPolling(200*time.Millisecond).Should(Equal(corev1.ConditionUnknown), "a silent node's state is unknown")
+	w.Eventually(condition).WithPolling(200*time.Millisecond).Should(Equal(corev1.ConditionUnknown),
+		"a silent node's state is unknown")
 	w.must(w.Node(1).Unpause(t.Context()), "let it go on")
 	w.Eventually(condition).Should(Equal(corev1.ConditionTrue))
 	w.createPod("later")

@@ -103,9 +103,11 @@ func (o *deployed) deploy() {
 		o.must(os.WriteFile(filepath.Join(dir, name), content, 0o600), "write %s", name)
 	}
 	o.run("apply", "-k", dir)
-	o.run("--namespace", operatorSpace, "rollout", "status", "deployment/"+operatorName, "--timeout="+patience.String())
-	o.run("--namespace", operatorSpace, "wait", "--for=condition=Ready", "pod/scraper", "--timeout="+patience.String())
-	o.run("wait", "--for=condition=Established", "crd/websites.example.com", "--timeout="+patience.String())
+	o.run("--namespace", operatorSpace, "rollout", "status", "deployment/"+operatorName,
+		"--timeout="+waitTimeout.String())
+	o.run("--namespace", operatorSpace, "wait", "--for=condition=Ready", "pod/scraper",
+		"--timeout="+waitTimeout.String())
+	o.run("wait", "--for=condition=Established", "crd/websites.example.com", "--timeout="+waitTimeout.String())
 }
 
 // apply returns a function that applies a manifest, for Eventually.
@@ -133,7 +135,7 @@ func (o *deployed) admitsAndDefaults() {
 
 func (o *deployed) runsWhatIsAskedFor() {
 	o.t.Helper()
-	o.run("wait", "--for=condition=Ready", "website/home", "--timeout="+patience.String())
+	o.run("wait", "--for=condition=Ready", "website/home", "--timeout="+waitTimeout.String())
 	o.Expect(o.run("get", "site", "home", "--no-headers")).To(MatchRegexp(`^home +www +True\n$`))
 	o.Eventually(o.fromPod("http://home.default.svc/")).Should(Equal("<p>home"))
 	o.run("patch", "website", "home", "--type=merge", `--patch={"spec":{"replicas":3}}`)
@@ -192,7 +194,8 @@ func (o *deployed) showsMetrics() {
 		token   = "--token=" + account + "token"
 	)
 	o.Eventually(o.fromPod(url, ca, token)).Should(
-		MatchRegexp(`controller_runtime_reconcile_total\{controller="website",result="success"\} [1-9]`), "from the leader")
+		MatchRegexp(`controller_runtime_reconcile_total\{controller="website",result="success"\} [1-9]`),
+		"from the leader")
 	_, err := o.fromPod(url, ca)()
 	o.Expect(err).To(MatchError(ContainSubstring("401 Unauthorized")), "without a token")
 	o.Eventually(o.fromPod("https://kubernetes.default.svc/version", "--ca="+account+"ca.crt", token)).
@@ -244,9 +247,11 @@ func (o *deployed) survivesItsLeader() {
 	after, err := o.lease()
 	o.must(err, "get the lease")
 	o.Expect(*after.Spec.LeaseTransitions).To(BeNumerically(">", ptr.Deref(before.Spec.LeaseTransitions, 0)))
-	o.Eventually(o.apply(website("later", "later", ", replicas: 1"))).Should(ContainSubstring("website.example.com/later"))
-	o.run("wait", "--for=condition=Ready", "website/later", "--timeout="+patience.String())
-	o.run("--namespace", operatorSpace, "rollout", "status", "deployment/"+operatorName, "--timeout="+patience.String())
+	o.Eventually(o.apply(website("later", "later",
+		", replicas: 1"))).Should(ContainSubstring("website.example.com/later"))
+	o.run("wait", "--for=condition=Ready", "website/later", "--timeout="+waitTimeout.String())
+	o.run("--namespace", operatorSpace, "rollout", "status", "deployment/"+operatorName,
+		"--timeout="+waitTimeout.String())
 }
 
 // cleansUpBeforeDeletion deletes a website while no operator runs: it stays until one has removed its host.
@@ -264,7 +269,7 @@ func (o *deployed) cleansUpBeforeDeletion() {
 	o.Expect(hosts()).To(Equal(`{"later":"default.later","www":"default.home"}`))
 
 	scale(2)
-	o.run("wait", "--for=delete", "website/home", "--timeout="+patience.String())
+	o.run("wait", "--for=delete", "website/home", "--timeout="+waitTimeout.String())
 	o.Expect(hosts()).To(Equal(`{"later":"default.later"}`))
 	o.Eventually(o.trying("get", "pods", "--selector=website=home", "--output=name")).Should(BeEmpty())
 	o.Eventually(o.trying("get", "deployment,service,configmap", "home", "--ignore-not-found", "--output=name")).

@@ -20,7 +20,8 @@ func (w *world) expose(app string) {
 	_, err := w.client.CoreV1().Services(space).Create(w.t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+			Selector: map[string]string{"app": app},
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}, metav1.CreateOptions{})
 	w.must(err, "create Service %s", app)
@@ -54,8 +55,8 @@ func (w *world) inPod(app string, args ...string) func() (string, error) {
 	}
 }
 
-// Rules outlive the proxy that wrote them; what another program removes of them comes back; and a proxy that starts anew
-// takes over.
+// Rules outlive the proxy that wrote them; rules that another program removes are restored; and a restarted proxy takes
+// over.
 func TestServicesSurviveTheirProxy(t *testing.T) {
 	w := start(t, cluster.WithNodes(1))
 	w.createDeployment("web", 1)
@@ -73,7 +74,8 @@ func TestServicesSurviveTheirProxy(t *testing.T) {
 	w.waitReady("late", 1)
 	w.expose("late")
 	w.onNode("node-init", "start", "kube-proxy")
-	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("late-"), "the proxy was started again")
+	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("late-"),
+		"the proxy was started again")
 }
 
 // Programs in pods, and clients outside, go on whichever API server is lost.
@@ -87,7 +89,8 @@ func TestClientsSurviveAnyAPIServer(t *testing.T) {
 			_, err := w.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 			return err
 		}).Should(Succeed(), "a client of the kubeconfig after %s was killed", server.Name())
-		w.Eventually(w.inPod("web", "connect", "kubernetes.default.svc:443", "--timeout=2s")).Should(ContainSubstring("connected"))
+		w.Eventually(w.inPod("web", "connect", "kubernetes.default.svc:443",
+			"--timeout=2s")).Should(ContainSubstring("connected"))
 		w.must(server.Start(t.Context()), "start %s", server.Name())
 		w.must(w.WaitAPI(t.Context()), "wait for the API")
 	}

@@ -48,7 +48,7 @@ func TestComponentFromAnotherImage(t *testing.T) {
 	w.waitReady("placed", 1)
 }
 
-// A component can also be a Go value of the test: here a scheduler of twenty lines that knows one rule.
+// A component can also be a Go value of the test: here a scheduler of twenty lines with one rule.
 func TestComponentFromTheTestItself(t *testing.T) {
 	w := start(t, cluster.WithNodes(2), cluster.Without(cluster.Scheduler))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,8 @@ func TestComponentFromTheTestItself(t *testing.T) {
 
 func (w *world) placeOnLast(ctx context.Context) {
 	node := w.nodeName(w.Node(2).Name())
-	pending, err := w.client.CoreV1().Pods(space).Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String()})
+	pending, err := w.client.CoreV1().Pods(space).Watch(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String()})
 	if err != nil {
 		w.t.Errorf("watch pending pods: %v", err)
 		return
@@ -77,8 +78,10 @@ func (w *world) placeOnLast(ctx context.Context) {
 		if !ok || event.Type != watch.Added {
 			continue
 		}
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-		if err := w.client.CoreV1().Pods(space).Bind(ctx, binding, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID},
+			Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+		if err := w.client.CoreV1().Pods(space).Bind(ctx, binding, metav1.CreateOptions{}); err != nil &&
+			ctx.Err() == nil {
 			w.t.Errorf("bind %s: %v", p.Name, err)
 		}
 	}

@@ -2,14 +2,14 @@
 package owner
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 )
 
 // Self names this process so that any other on the machine can tell whether it still lives: the boot of the machine,
-// the namespace of process numbers, the number, and the start time, which tells two processes with one number apart.
+// the namespace of process numbers, the number, and the start time, which distinguishes processes with the same number.
 func Self() (string, error) {
 	prefix, err := ownerPrefix()
 	if err != nil {
@@ -22,7 +22,7 @@ func Self() (string, error) {
 	return fmt.Sprintf("%s/%d/%s", prefix, os.Getpid(), started), nil
 }
 
-// Dead tells whether owner is a process that certainly ended. Owners that can't be judged from here are not dead.
+// Dead tells whether owner is a process that certainly ended. Owners that can't be checked from here are not dead.
 func Dead(owner string) bool {
 	prefix, err := ownerPrefix()
 	if err != nil {
@@ -33,7 +33,7 @@ func Dead(owner string) bool {
 		return false
 	}
 	now, err := startTime(pid)
-	return os.IsNotExist(err) || (err == nil && now != started)
+	return errors.Is(err, os.ErrNotExist) || (err == nil && now != started)
 }
 
 // Process returns the number of the process that owner names, if it lives on this machine.
@@ -57,29 +57,4 @@ func parse(owner, prefix string) (pid int, started string, here bool) {
 	}
 	_, err := fmt.Sscanf(strings.Replace(rest, "/", " ", 1), "%d %s", &pid, &started)
 	return pid, started, err == nil
-}
-
-func ownerPrefix() (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", err
-	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(boot)) + "/" + namespace, nil
-}
-
-// startTime is field 22 of /proc/<pid>/stat (proc(5)), counted after the command, which may hold spaces.
-func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", err
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 {
-		return "", fmt.Errorf("/proc/%d/stat is too short", pid)
-	}
-	return fields[19], nil
 }

@@ -15,7 +15,7 @@ func TestOwners(t *testing.T) {
 		self:                        false,
 		"user":                      false,
 		"":                          false,
-		"other-boot/pid:[1]/1/1":    false, // can't be judged from here
+		"other-boot/pid:[1]/1/1":    false, // can't be checked from here
 		prefix + "/1/0":             true,  // the number lives, but as another process
 		prefix + "/4194305/1":       true,  // above the largest process number
 		prefix + "/not-a-number/12": false,

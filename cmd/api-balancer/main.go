@@ -12,10 +12,11 @@ import (
 func main() {
 	config := balancer.NewConfig()
 	os.Exit(command.Main(command.Program{
-		Name:    "api-balancer",
-		Short:   "Leads connections to API servers that answer",
-		Example: "  api-balancer --backend=10.0.0.2:6443 --backend=10.0.0.3:6443 --certificate-authority=/etc/kubernetes/pki/ca.crt",
-		Config:  config,
+		Name:  "api-balancer",
+		Short: "Leads connections to API servers that answer",
+		Example: "  api-balancer --backend=10.0.0.2:6443 --backend=10.0.0.3:6443 " +
+			"--certificate-authority=/etc/kubernetes/pki/ca.crt",
+		Config: config,
 		Run: func(ctx context.Context) error {
 			b, err := balancer.New(*config)
 			if err != nil {

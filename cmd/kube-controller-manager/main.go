@@ -1,4 +1,4 @@
-// Command kube-controller-manager brings a cluster's state to what its objects ask for.
+// Command kube-controller-manager brings a cluster's state to the desired one.
 package main
 
 import (
@@ -12,10 +12,11 @@ import (
 func main() {
 	config := controllers.DefaultConfig()
 	os.Exit(command.Main(command.Program{
-		Name:    "kube-controller-manager",
-		Short:   "The loops that bring a cluster's state to what its objects ask for",
-		Example: "kube-controller-manager --kubeconfig controller-manager.conf --allocate-node-cidrs --cluster-cidr 10.244.0.0/16",
-		Config:  &config,
+		Name:  "kube-controller-manager",
+		Short: "The loops that bring a cluster's state to what its objects ask for",
+		Example: "kube-controller-manager --kubeconfig controller-manager.conf --allocate-node-cidrs --cluster-cidr " +
+			"10.244.0.0/16",
+		Config: &config,
 		Run: func(ctx context.Context) error {
 			manager, err := controllers.New(config)
 			if err != nil {

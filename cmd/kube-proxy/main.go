@@ -7,9 +7,11 @@ import (
 
 	"quintet.dev/quintet/components/proxy"
 	"quintet.dev/quintet/internal/command"
+	"quintet.dev/quintet/internal/footprint"
 )
 
 func main() {
+	footprint.Pace()
 	config := proxy.NewConfig()
 	os.Exit(command.Main(command.Program{
 		Name:    "kube-proxy",

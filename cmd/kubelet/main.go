@@ -11,6 +11,7 @@ import (
 
 func main() {
 	config := kubelet.NewConfig()
+	config.ShuttingDown = shuttingDown()
 	os.Exit(command.Main(command.Program{
 		Name:    "kubelet",
 		Short:   "Runs the pods of a node on a container engine",

@@ -1,4 +1,4 @@
-// Program pause holds the namespaces of a pod: it sleeps, reaps orphans and ends when it is told to.
+// Program pause holds the namespaces of a pod: it sleeps, reaps orphans and ends on SIGTERM or SIGINT.
 package main
 
 import (

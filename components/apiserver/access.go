@@ -51,7 +51,8 @@ func newAuthorization(b *base, r *kindRegistry) (*authz.Chain, error) {
 func policyFeatures(b *base) policy.Features {
 	return policy.Features{
 		StorageMigration: b.gates.On(gates.StorageVersionMigrator), TrustBundles: b.gates.On(gates.ClusterTrustBundle),
-		NoFlagz: !b.gates.On(gates.ComponentFlagz), NoStatusz: !b.gates.On(gates.ComponentStatusz),
+		DeviceTaintRules: b.gates.On(gates.DRADeviceTaintRules),
+		NoFlagz:          !b.gates.On(gates.ComponentFlagz), NoStatusz: !b.gates.On(gates.ComponentStatusz),
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/admission/topologylabels"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/metrics"
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // newAdmission makes what looks at all that is written.
@@ -18,10 +18,10 @@ func newAdmission(b *base, r *kindRegistry, a access, c *catalog) (*admission.Ch
 	return admission.New(admission.Config{
 		Only: config.OnlyAdmission, Enable: config.EnableAdmission, Disable: config.DisableAdmission,
 		Without: withoutPlugins(b.gates), File: config.AdmissionFile,
-		Objects: handlers.Whole{Local: r.Local}, Authorizer: a.authz,
+		Objects: registry.StrictReader{Local: r.Local}, Authorizer: a.authz,
 		AnyNodeAudience: !b.gates.On(gates.ServiceAccountNodeAudienceRestriction),
 		AnyNodeName:     b.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests),
-		Escalation:      a.authz.Escalation(handlers.Now{Local: r.Local}), Clock: config.Clock,
+		Escalation:      a.authz.Escalation(registry.LiveReader{Local: r.Local}), Clock: config.Clock,
 		NotReadySeconds: config.NotReadySeconds, UnreachableSeconds: config.UnreachableSeconds,
 		Meter: metrics.NewAdmission(b.registry), PodSecurity: podSecurityRecorder(b),
 		Dynamic: dynamic.Config{

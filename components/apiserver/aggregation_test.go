@@ -50,11 +50,13 @@ func startAggregated(t *testing.T, change ...func(*options.Config)) *aggregated 
 	}
 	pair, err := authority.Client("front-proxy")
 	certFile, keyFile := filepath.Join(t.TempDir(), "proxy.crt"), filepath.Join(t.TempDir(), "proxy.key")
-	if err := errors.Join(err, os.WriteFile(certFile, pair.Cert, 0o600), os.WriteFile(keyFile, pair.Key, 0o600)); err != nil {
+	if err := errors.Join(err, os.WriteFile(certFile, pair.Cert, 0o600),
+		os.WriteFile(keyFile, pair.Key, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	a := &aggregated{zoo: (&aggregationtest.Server{Proxies: authority.Cert}).Start(t)}
-	a.fixture = start(t, append(change, func(c *options.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })...)
+	a.fixture = start(t, append(change,
+		func(c *options.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })...)
 	a.services = registrations.NewForConfigOrDie(a.as("admin")).APIServices()
 	return a
 }
@@ -66,14 +68,16 @@ func (a *aggregated) register(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "zoo"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}
-	if _, err := a.client(t).CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := a.client(t).CoreV1().Services("default").Create(t.Context(), service,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	port, gv := a.zoo.Port(), aggregationtest.GroupVersion
-	s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group}, Spec: apiregistrationv1.APIServiceSpec{
-		Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: 2000, VersionPriority: 15, CABundle: a.zoo.CA(),
-		Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo", Port: &port},
-	}}
+	s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: 2000, VersionPriority: 15, CABundle: a.zoo.CA(),
+			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo", Port: &port},
+		}}
 	if _, err := a.services.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +89,10 @@ func (a *aggregated) register(t *testing.T) {
 
 func (a *aggregated) untilService(t *testing.T, name string, done func(*apiregistrationv1.APIService, error) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return done(a.services.Get(ctx, name, metav1.GetOptions{})), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return done(a.services.Get(ctx, name, metav1.GetOptions{})), nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -97,11 +102,16 @@ func (a *aggregated) untilService(t *testing.T, name string, done func(*apiregis
 func (a *aggregated) untilTold(t *testing.T, path string, there bool) {
 	t.Helper()
 	discovery := a.client(t).Discovery()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		_, lists, err := discovery.ServerGroupsAndResources()
-		told := slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return "apis/"+l.GroupVersion == path && len(l.APIResources) > 0 })
-		return err == nil && told == there, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			_, lists, err := discovery.ServerGroupsAndResources()
+			told := slices.ContainsFunc(lists,
+				func(l *metav1.APIResourceList) bool {
+					return "apis/"+l.GroupVersion == path &&
+						len(l.APIResources) > 0
+				})
+			return err == nil && told == there, nil
+		})
 	if err != nil {
 		t.Fatalf("%s in discovery: %v", path, err)
 	}
@@ -117,12 +127,15 @@ func TestLocalAPIServices(t *testing.T) {
 	for i := range list.Items {
 		s := &list.Items[i]
 		names = append(names, s.Name)
-		if c := helper.GetAPIServiceConditionByType(s, apiregistrationv1.Available); c == nil || c.Status != "True" || c.Reason != "Local" ||
-			c.Message != "Local APIServices are always available" || s.Labels["kube-aggregator.kubernetes.io/automanaged"] != "onstart" {
+		if c := helper.GetAPIServiceConditionByType(s, apiregistrationv1.Available); c == nil || c.Status != "True" ||
+			c.Reason != "Local" ||
+			c.Message != "Local APIServices are always available" ||
+			s.Labels["kube-aggregator.kubernetes.io/automanaged"] != "onstart" {
 			t.Errorf("%s: %v %+v", s.Name, s.Labels, c)
 		}
 	}
-	for _, want := range []string{"v1.", "v1.apps", "v1.autoscaling", "v2.autoscaling", "v1.rbac.authorization.k8s.io"} {
+	for _, want := range []string{"v1.", "v1.apps", "v1.autoscaling", "v2.autoscaling",
+		"v1.rbac.authorization.k8s.io"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not among %v", want, names)
 		}
@@ -135,29 +148,35 @@ func TestLocalAPIServices(t *testing.T) {
 	for _, g := range groups.Groups[:6] {
 		order = append(order, g.Name)
 	}
-	if want := []string{"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}; !slices.Equal(order, want) {
+	if want := []string{"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io",
+		"authorization.k8s.io"}; !slices.Equal(order, want) {
 		t.Errorf("groups: %v", order)
 	}
 }
 
-// TestApplyAPIService writes one as kubectl apply --server-side does, once through each door.
+// TestApplyAPIService applies one as kubectl apply --server-side does, once through each endpoint.
 func TestApplyAPIService(t *testing.T) {
 	f := start(t)
 	services := registrations.NewForConfigOrDie(f.as("admin")).APIServices()
 	apply := func(manager, body string, sub ...string) *apiregistrationv1.APIService {
 		t.Helper()
-		out, err := services.Patch(t.Context(), "v1.zoo.io", types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: manager}, sub...)
+		out, err := services.Patch(t.Context(), "v1.zoo.io", types.ApplyPatchType, []byte(body),
+			metav1.PatchOptions{FieldManager: manager}, sub...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
 	const head = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.zoo.io","labels":`
-	s := apply("a", head+`{"a":"b"}},"spec":{"group":"zoo.io","version":"v1","groupPriorityMinimum":5,"versionPriority":5},"status":{"conditions":[{"type":"Foo","status":"True"}]}}`)
+	s := apply("a",
+		head+
+			`{"a":"b"}},"spec":{"group":"zoo.io","version":"v1","groupPriorityMinimum":5,"versionPriority":5},"status":{"conditions":[{"type":"Foo","status":"True"}]}}`)
 	if len(s.Status.Conditions) != 1 || s.Status.Conditions[0].Reason != "Local" || s.Labels["a"] != "b" {
 		t.Errorf("created: %+v", s)
 	}
-	s = apply("b", head+`{"c":"d"}},"spec":{"groupPriorityMinimum":6},"status":{"conditions":[{"type":"Foo","status":"True","lastTransitionTime":null}]}}`, "status")
+	s = apply("b",
+		head+
+			`{"c":"d"}},"spec":{"groupPriorityMinimum":6},"status":{"conditions":[{"type":"Foo","status":"True","lastTransitionTime":null}]}}`, "status")
 	if len(s.Status.Conditions) != 2 || s.Labels["c"] != "" || s.Spec.GroupPriorityMinimum != 5 {
 		t.Errorf("status: %+v", s)
 	}
@@ -183,17 +202,20 @@ func TestAPIServicesOfCustomResources(t *testing.T) {
 	}
 	a.untilService(t, "v1.example.com", there)
 
-	_, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), "widgets.example.com", "application/json-patch+json",
+	_, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), "widgets.example.com",
+		"application/json-patch+json",
 		[]byte(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.untilService(t, "v1beta1.example.com", gone)
-	if err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+	if err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Delete(t.Context(), "widgets.example.com",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a.untilService(t, "v1.example.com", gone)
-	f.until(t, "widgets.example.com", func(_ *apiextensionsv1.CustomResourceDefinition, err error) bool { return apierrors.IsNotFound(err) })
+	f.until(t, "widgets.example.com",
+		func(_ *apiextensionsv1.CustomResourceDefinition, err error) bool { return apierrors.IsNotFound(err) })
 }
 
 func TestAggregatedResources(t *testing.T) {
@@ -212,16 +234,20 @@ func TestAggregatedResources(t *testing.T) {
 		t.Error(err)
 	}
 	in := a.zoo.Requests(path)
-	if len(in) != 1 || in[0].Proxy != "front-proxy" || in[0].Header.Get("X-Remote-User") != "admin" || in[0].Header.Get("Authorization") != "" ||
+	if len(in) != 1 || in[0].Proxy != "front-proxy" || in[0].Header.Get("X-Remote-User") != "admin" ||
+		in[0].Header.Get("Authorization") != "" ||
 		!slices.Contains(in[0].Header["X-Remote-Group"], "system:masters") || in[0].Header.Get("Audit-Id") == "" {
 		t.Errorf("request: %+v", in)
 	}
 	// This server's authorization comes first.
-	if err := things("alice"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "alice" cannot list resource "things" in API group "zoo.example.com"`) {
+	if err := things("alice"); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), `User "alice" cannot list resource "things" in API group "zoo.example.com"`) {
 		t.Errorf("alice: %v", err)
 	}
-	a.allow(t, "alice", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"zoo.example.com"}, Resources: []string{"things"}})
-	eventually(t, "alice may, with a role", func() bool { return things("alice") == nil }) // authorization learns of it by watching
+	a.allow(t, "alice", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"zoo.example.com"},
+		Resources: []string{"things"}})
+	// authorization learns of it by watching
+	eventually(t, "alice may, with a role", func() bool { return things("alice") == nil })
 	a.zoo.Sicken(http.StatusForbidden)
 	if err := things("admin"); !apierrors.IsForbidden(err) {
 		t.Errorf("what the extension server says: %v", err)
@@ -276,7 +302,8 @@ func TestAggregatedDiscovery(t *testing.T) {
 	}
 	paths := &metav1.RootPaths{}
 	body, err := a.client(t).Discovery().RESTClient().Get().AbsPath("/").DoRaw(t.Context())
-	if err := errors.Join(err, json.Unmarshal(body, paths)); err != nil || !slices.Contains(paths.Paths, "/apis/zoo.example.com/v1") {
+	if err := errors.Join(err, json.Unmarshal(body, paths)); err != nil ||
+		!slices.Contains(paths.Paths, "/apis/zoo.example.com/v1") {
 		t.Errorf("paths: %v %v", paths.Paths, err)
 	}
 	if err := a.services.Delete(t.Context(), "v1.zoo.example.com", metav1.DeleteOptions{}); err != nil {
@@ -293,7 +320,8 @@ func TestAggregatedOpenAPI(t *testing.T) {
 	a := startAggregated(t)
 	raw := func(path string) string {
 		t.Helper()
-		body, err := a.client(t).Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(t.Context())
+		body, err := a.client(t).Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept",
+			"application/json").DoRaw(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -320,7 +348,8 @@ func TestAggregatedOpenAPI(t *testing.T) {
 	if err != nil || paths["apis/zoo.example.com/v1"] == nil || paths["apis/apps/v1"] == nil {
 		t.Fatalf("v3: %v, %v", paths, err)
 	}
-	if version, err := paths["version"].Schema("application/json"); err != nil || !strings.Contains(string(version), `"title":"Kubernetes"`) {
+	if version, err := paths["version"].Schema("application/json"); err != nil ||
+		!strings.Contains(string(version), `"title":"Kubernetes"`) {
 		t.Errorf("the version is told by %s, %v", version, err)
 	}
 	document, err := paths["apis/zoo.example.com/v1"].Schema("application/json")
@@ -343,8 +372,10 @@ func TestAggregatedUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "GET /apis/zoo.example.com/v1/namespaces/default/things/t/echo HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer admin\r\n"+
-		"Connection: Upgrade\r\nUpgrade: shouting\r\n\r\n")
+	fmt.Fprint(conn,
+		"GET /apis/zoo.example.com/v1/namespaces/default/things/t/echo HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "+
+			"admin\r\n"+
+			"Connection: Upgrade\r\nUpgrade: shouting\r\n\r\n")
 	in := bufio.NewReader(conn)
 	response, err := http.ReadResponse(in, nil)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {

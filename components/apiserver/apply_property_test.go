@@ -21,8 +21,8 @@ type applied struct {
 	part     func(r *rand.Rand) map[string]any
 }
 
-// some chooses names; two managers choose from the same ones and say the same of them. One is always among them, as an empty
-// list or map contradicts one that isn't.
+// some chooses names; two managers choose from the same ones and say the same of them. One is always among them, as an
+// empty list or map contradicts one that isn't.
 func some(r *rand.Rand) []string {
 	out := []string{"always"}
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -35,28 +35,31 @@ func some(r *rand.Rand) []string {
 
 func appliedKinds() []applied {
 	return []applied{
-		{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap", func(r *rand.Rand) map[string]any {
-			data := map[string]any{}
-			for _, name := range some(r) {
-				data[name] = "value of " + name
-			}
-			return map[string]any{"data": data}
-		}},
-		{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", func(r *rand.Rand) map[string]any {
-			containers := []any{map[string]any{"name": "main", "image": "main:1"}}
-			for _, name := range some(r) {
-				env := []any{}
-				for _, variable := range some(r) {
-					env = append(env, map[string]any{"name": variable, "value": variable + name})
+		{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap",
+			func(r *rand.Rand) map[string]any {
+				data := map[string]any{}
+				for _, name := range some(r) {
+					data[name] = "value of " + name
 				}
-				containers = append(containers, map[string]any{"name": name, "image": name + ":1", "env": env})
-			}
-			labels := map[string]any{"app": "x"}
-			return map[string]any{"spec": map[string]any{
-				"selector": map[string]any{"matchLabels": labels},
-				"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": containers}},
-			}}
-		}},
+				return map[string]any{"data": data}
+			}},
+		{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment",
+			func(r *rand.Rand) map[string]any {
+				containers := []any{map[string]any{"name": "main", "image": "main:1"}}
+				for _, name := range some(r) {
+					env := []any{}
+					for _, variable := range some(r) {
+						env = append(env, map[string]any{"name": variable, "value": variable + name})
+					}
+					containers = append(containers, map[string]any{"name": name, "image": name + ":1", "env": env})
+				}
+				labels := map[string]any{"app": "x"}
+				return map[string]any{"spec": map[string]any{
+					"selector": map[string]any{"matchLabels": labels},
+					"template": map[string]any{"metadata": map[string]any{"labels": labels},
+						"spec": map[string]any{"containers": containers}},
+				}}
+			}},
 		{widgets, "Widget", func(r *rand.Rand) map[string]any {
 			spec := map[string]any{"color": "red"}
 			parts := []any{}
@@ -70,8 +73,9 @@ func appliedKinds() []applied {
 	}
 }
 
-// TestAppliesConverge: two managers that apply what doesn't contradict come to the same object whoever begins, and then their
-// applies change nothing more; and what one of them no longer applies goes, unless the other wants it.
+// TestAppliesConverge: two managers that apply without conflicts come to the same object in either order, and then
+// their applies change nothing more; and a field that one of them no longer applies is removed, unless the other owns
+// it.
 func TestAppliesConverge(t *testing.T) {
 	f := startCustom(t)
 	for _, kind := range appliedKinds() {
@@ -109,7 +113,8 @@ func (a *applier) apply(t *testing.T, manager string, part map[string]any) *unst
 	obj := (&unstructured.Unstructured{Object: part}).DeepCopy()
 	obj.SetGroupVersionKind(a.resource.GroupVersion().WithKind(a.kind))
 	obj.SetName(a.name)
-	out, err := a.client.Resource(a.resource).Namespace("default").Apply(t.Context(), a.name, obj, metav1.ApplyOptions{FieldManager: manager})
+	out, err := a.client.Resource(a.resource).Namespace("default").Apply(t.Context(), a.name, obj,
+		metav1.ApplyOptions{FieldManager: manager})
 	if err != nil {
 		t.Fatalf("%s of %s: %v", manager, a.name, err)
 	}

@@ -32,7 +32,8 @@ func TestApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := deployments.Apply(t.Context(), web(2, "one"), mine); err != nil || again.ResourceVersion != made.ResourceVersion {
+	if again, err := deployments.Apply(t.Context(), web(2, "one"), mine); err != nil ||
+		again.ResourceVersion != made.ResourceVersion {
 		t.Errorf("an apply without change wrote %s over %s: %v", again.ResourceVersion, made.ResourceVersion, err)
 	}
 	_, err = deployments.Apply(t.Context(), web(3, "two"), metav1.ApplyOptions{FieldManager: "other"})
@@ -42,7 +43,8 @@ func TestApply(t *testing.T) {
 	if !apierrors.IsConflict(err) || err.Error() != want {
 		t.Fatalf("got %v, want %s", err, want)
 	}
-	forced, err := deployments.Apply(t.Context(), web(3, "two"), metav1.ApplyOptions{FieldManager: "other", Force: true})
+	forced, err := deployments.Apply(t.Context(), web(3, "two"),
+		metav1.ApplyOptions{FieldManager: "other", Force: true})
 	if err != nil || *forced.Spec.Replicas != 3 || forced.Generation != made.Generation+1 {
 		t.Fatalf("forced: %+v, %v", forced, err)
 	}
@@ -50,7 +52,8 @@ func TestApply(t *testing.T) {
 		t.Errorf("without a manager: %v", err)
 	}
 	unknown := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"nothing":1}}`)
-	if _, err := deployments.Patch(t.Context(), "web", types.ApplyPatchType, unknown, metav1.PatchOptions{FieldManager: "x"}); err == nil {
+	if _, err := deployments.Patch(t.Context(), "web", types.ApplyPatchType, unknown,
+		metav1.PatchOptions{FieldManager: "x"}); err == nil {
 		t.Error("an unknown field was applied")
 	}
 }
@@ -58,7 +61,8 @@ func TestApply(t *testing.T) {
 func TestManagersOfWrites(t *testing.T) {
 	client := start(t).client(t)
 	maps := client.CoreV1().ConfigMaps("default")
-	cm, err := maps.Create(t.Context(), configMap("m", map[string]string{"a": "1"}), metav1.CreateOptions{FieldManager: "creator"})
+	cm, err := maps.Create(t.Context(), configMap("m", map[string]string{"a": "1"}),
+		metav1.CreateOptions{FieldManager: "creator"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,8 @@ func TestManagersOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch := []byte(`{"data":{"c":"3"}}`)
-	if cm, err = maps.Patch(t.Context(), "m", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "patcher"}); err != nil {
+	if cm, err = maps.Patch(t.Context(), "m", types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: "patcher"}); err != nil {
 		t.Fatal(err)
 	}
 	owners := map[string]string{}
@@ -78,7 +83,8 @@ func TestManagersOfWrites(t *testing.T) {
 		}
 	}
 	for manager, want := range map[string]string{
-		"creator": `{"f:data":{".":{},"f:a":{}}}`, "updater": `{"f:data":{"f:b":{}}}`, "patcher": `{"f:data":{"f:c":{}}}`,
+		"creator": `{"f:data":{".":{},"f:a":{}}}`, "updater": `{"f:data":{"f:b":{}}}`,
+		"patcher": `{"f:data":{"f:c":{}}}`,
 	} {
 		if owners[manager] != want {
 			t.Errorf("%s has %s, want %s", manager, owners[manager], want)
@@ -114,24 +120,30 @@ func TestScale(t *testing.T) {
 		t.Fatalf("got %+v, %v", scale, err)
 	}
 	scale.Spec.Replicas = 4
-	if scale, err = deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil || scale.Spec.Replicas != 4 {
+	if scale, err = deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil ||
+		scale.Spec.Replicas != 4 {
 		t.Fatalf("update: %+v, %v", scale, err)
 	}
 	stale := scale.DeepCopy()
 	stale.ResourceVersion = "1"
-	if _, err := deployments.UpdateScale(t.Context(), "web", stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+	if _, err := deployments.UpdateScale(t.Context(), "web", stale,
+		metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("an old version: %v", err)
 	}
-	negative := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv1.ScaleSpec{Replicas: -1}}
-	if _, err := deployments.UpdateScale(t.Context(), "web", negative, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+	negative := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: autoscalingv1.ScaleSpec{Replicas: -1}}
+	if _, err := deployments.UpdateScale(t.Context(), "web", negative,
+		metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("negative: %v", err)
 	}
 	patch := []byte(`{"spec":{"replicas":5}}`)
-	if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}, "scale"); err != nil {
+	if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{},
+		"scale"); err != nil {
 		t.Errorf("patch: %v", err)
 	}
 	apply := applyautoscalingv1.Scale().WithName("web").WithSpec(applyautoscalingv1.ScaleSpec().WithReplicas(6))
-	if _, err := deployments.ApplyScale(t.Context(), "web", apply, metav1.ApplyOptions{FieldManager: "scaler", Force: true}); err != nil {
+	if _, err := deployments.ApplyScale(t.Context(), "web", apply,
+		metav1.ApplyOptions{FieldManager: "scaler", Force: true}); err != nil {
 		t.Errorf("apply: %v", err)
 	}
 	d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
@@ -155,13 +167,15 @@ func managerOf(d *appsv1.Deployment, field string) string {
 func TestLeaseIsCreatedByUpdate(t *testing.T) {
 	client := start(t).client(t)
 	raw := []byte(`{"metadata":{"name":"l","namespace":"default"},"spec":{"holderIdentity":"me"}}`)
-	result := client.CoordinationV1().RESTClient().Put().AbsPath("/apis/coordination.k8s.io/v1/namespaces/default/leases/l").
+	result := client.CoordinationV1().RESTClient().Put().AbsPath(
+		"/apis/coordination.k8s.io/v1/namespaces/default/leases/l").
 		SetHeader("Content-Type", "application/json").Body(raw).Do(t.Context())
 	var code int
 	if err := result.StatusCode(&code).Error(); err != nil || code != 201 {
 		t.Errorf("got %d, %v", code, err)
 	}
-	_, err := client.CoreV1().Pods("default").Update(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "none"}}, metav1.UpdateOptions{})
+	_, err := client.CoreV1().Pods("default").Update(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "none"}}, metav1.UpdateOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a pod isn't: %v", err)
 	}
@@ -172,7 +186,8 @@ func TestStatusCreates(t *testing.T) {
 	client := start(t).client(t)
 	status := func(verb, path, media, body string) int {
 		var code int
-		client.CoreV1().RESTClient().Verb(verb).AbsPath(path).Param("fieldManager", "m").SetHeader("Content-Type", media).Body([]byte(body)).
+		client.CoreV1().RESTClient().Verb(verb).AbsPath(path).Param("fieldManager", "m").SetHeader("Content-Type",
+			media).Body([]byte(body)).
 			Do(t.Context()).StatusCode(&code)
 		return code
 	}
@@ -189,7 +204,8 @@ func TestStatusCreates(t *testing.T) {
 		{"PUT", policies, "application/json", policy, 404},
 		{"PATCH", policies, "application/merge-patch+json", policy, 404},
 		{"PATCH", policies, "application/apply-patch+yaml", policy, 201},
-		{"PATCH", "/api/v1/nodes/n/status", "application/apply-patch+yaml", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`, 404},
+		{"PATCH", "/api/v1/nodes/n/status", "application/apply-patch+yaml",
+			`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`, 404},
 	} {
 		if got := status(tc.verb, tc.path, tc.media, tc.body); got != tc.want {
 			t.Errorf("%s %s: %d, want %d", tc.verb, tc.path, got, tc.want)
@@ -201,8 +217,9 @@ func TestStatusCreates(t *testing.T) {
 func TestMalformedApply(t *testing.T) {
 	f := start(t)
 	for path, code := range map[string]int{
-		"/api/v1/namespaces/default/configmaps/none": 400, "/apis/apps/v1/namespaces/default/deployments/none/status": 404,
-		"/apis/apps/v1/namespaces/default/deployments/none/scale": 404, "/api/v1/namespaces/default/status": 400,
+		"/api/v1/namespaces/default/configmaps/none":               400,
+		"/apis/apps/v1/namespaces/default/deployments/none/status": 404,
+		"/apis/apps/v1/namespaces/default/deployments/none/scale":  404, "/api/v1/namespaces/default/status": 400,
 	} {
 		resp, text := f.with(t, "PATCH", path+"?fieldManager=m", "a: [", "Content-Type", "application/apply-patch+yaml")
 		if resp.StatusCode != code {

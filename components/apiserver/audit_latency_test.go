@@ -25,20 +25,24 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAuditLatency: the event of a request that takes more than half a second tells what the time went to, that of others doesn't.
+// TestAuditLatency: the event of a request that takes more than half a second tells what the time went to, that of
+// others doesn't.
 func TestAuditLatency(t *testing.T) {
 	const configMaps = "/api/v1/namespaces/default/configmaps"
 	table := map[string]string{"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 	merge := map[string]string{"Content-Type": "application/merge-patch+json"}
 	apply := map[string]string{"Content-Type": "application/apply-patch+yaml"}
 	told := events(t, func(f *fixture) {
-		f.send(t, ask{name: "quick", token: "admin", method: http.MethodPost, path: configMaps, body: `{"metadata":{"name":"quick"}}`})
+		f.send(t, ask{name: "quick", token: "admin", method: http.MethodPost, path: configMaps,
+			body: `{"metadata":{"name":"quick"}}`})
 		for _, a := range []ask{
 			{name: "slow", body: `{"metadata":{"name":"slow"}}`},
 			{name: "table", body: `{"metadata":{"name":"table"}}`, header: table},
 			{name: "refused", body: `{"metadata":{"name":"quick"}}`},
-			{name: "replaced", method: http.MethodPut, path: "/quick", body: `{"metadata":{"name":"quick"},"data":{"a":"b"}}`},
-			{name: "stale", method: http.MethodPut, path: "/quick", body: `{"metadata":{"name":"quick","resourceVersion":"1"}}`},
+			{name: "replaced", method: http.MethodPut, path: "/quick",
+				body: `{"metadata":{"name":"quick"},"data":{"a":"b"}}`},
+			{name: "stale", method: http.MethodPut, path: "/quick",
+				body: `{"metadata":{"name":"quick","resourceVersion":"1"}}`},
 			{name: "patched", method: http.MethodPatch, path: "/quick", body: `{"data":{"a":"c"}}`, header: merge},
 			{name: "applied", method: http.MethodPatch, path: "/applied?fieldManager=m", header: apply,
 				body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`},
@@ -49,11 +53,13 @@ func TestAuditLatency(t *testing.T) {
 		}
 	})
 	// Upstream counts what is read for a request, not what its transactions take.
-	reads := []string{"authentication", "authorization", "etcd", "response-write", "serialize-response-object", "total", "transform-response-object"}
+	reads := []string{"authentication", "authorization", "etcd", "response-write", "serialize-response-object", "total",
+		"transform-response-object"}
 	writes := slices.Delete(slices.Clone(reads), 2, 3)
 	refused := reads[:len(reads)-1]
 	for name, want := range map[string][]string{
-		"quick": nil, "slow": writes, "table": writes, "refused": refused, "replaced": writes, "stale": refused, "patched": writes, "applied": reads, "deleted": reads,
+		"quick": nil, "slow": writes, "table": writes, "refused": refused, "replaced": writes, "stale": refused,
+		"patched": writes, "applied": reads, "deleted": reads,
 	} {
 		var got []string
 		for _, e := range told[name] {

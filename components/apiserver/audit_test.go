@@ -123,7 +123,8 @@ func gist(e *auditv1.Event) string {
 		fmt.Fprintf(&out, " as %s%q", e.ImpersonatedUser.Username, e.ImpersonatedUser.Groups)
 	}
 	if r := e.ObjectRef; r != nil {
-		fmt.Fprintf(&out, " on %s/%s/%s/%s/%s/%s", r.APIGroup, r.APIVersion, r.Namespace, r.Resource, r.Name, r.Subresource)
+		fmt.Fprintf(&out, " on %s/%s/%s/%s/%s/%s", r.APIGroup, r.APIVersion, r.Namespace, r.Resource, r.Name,
+			r.Subresource)
 	}
 	if s := e.ResponseStatus; s != nil {
 		fmt.Fprintf(&out, " -> %d %s", s.Code, s.Reason)
@@ -172,35 +173,46 @@ func TestAudit(t *testing.T) {
 		want []string
 	}{
 		{ask{"create", "admin", "POST", configMaps, filled, nil},
-			[]string{full + "create admin on /v1/default/configmaps/a/ -> 201 " + allow + " sent v1.ConfigMap got managed v1.ConfigMap"}},
+			[]string{full + "create admin on /v1/default/configmaps/a/ -> 201 " + allow +
+				" sent v1.ConfigMap got managed v1.ConfigMap"}},
 		{ask{"create with fewer fields", "admin", "POST", inSystem, filled, nil},
-			[]string{full + "create admin on /v1/kube-system/configmaps/a/ -> 201 " + allow + " sent v1.ConfigMap got v1.ConfigMap"}},
+			[]string{full + "create admin on /v1/kube-system/configmaps/a/ -> 201 " + allow +
+				" sent v1.ConfigMap got v1.ConfigMap"}},
 		{ask{"create twice", "admin", "POST", configMaps, filled, nil},
-			[]string{full + "create admin on /v1/default/configmaps/a/ -> 409 AlreadyExists" + allow + " sent v1.ConfigMap got v1.Status"}},
+			[]string{full + "create admin on /v1/default/configmaps/a/ -> 409 AlreadyExists" + allow +
+				" sent v1.ConfigMap got v1.Status"}},
 		{ask{"create nonsense", "admin", "POST", configMaps, `{"x`, nil},
 			[]string{full + "create admin on /v1/default/configmaps// -> 400 BadRequest" + allow + " got v1.Status"}},
 		{ask{"another version", "admin", "POST", scalers, scaler, nil},
 			[]string{full + "create admin on autoscaling/v1/default/horizontalpodautoscalers/h/ -> 201 " + allow +
 				" sent autoscaling/v1.HorizontalPodAutoscaler got managed autoscaling/v1.HorizontalPodAutoscaler"}},
 		{ask{"list", "admin", "GET", configMaps, "", nil},
-			[]string{full + "list admin on /v1/default/configmaps// -> 200 " + allow + " got managed v1.ConfigMapList"}},
+			[]string{full + "list admin on /v1/default/configmaps// -> 200 " + allow +
+				" got managed v1.ConfigMapList"}},
 		{ask{"list with fewer fields", "admin", "GET", inSystem, "", nil},
 			[]string{full + "list admin on /v1/kube-system/configmaps// -> 200 " + allow + " got v1.ConfigMapList"}},
 		{ask{"table", "admin", "GET", configMaps, "", asTable},
-			[]string{full + "list admin on /v1/default/configmaps// -> 200 " + allow + " got managed meta.k8s.io/v1.Table"}},
+			[]string{full + "list admin on /v1/default/configmaps// -> 200 " + allow +
+				" got managed meta.k8s.io/v1.Table"}},
 		{ask{"table with fewer fields", "admin", "GET", inSystem, "", asTable},
-			[]string{full + "list admin on /v1/kube-system/configmaps// -> 200 " + allow + " got meta.k8s.io/v1.Table"}},
-		{ask{"patch", "admin", "PATCH", configMaps + "/a", `{"data":{"k":"v"}}`, map[string]string{"Content-Type": "application/merge-patch+json"}},
-			[]string{"Request ResponseComplete patch admin on /v1/default/configmaps/a/ -> 200 " + allow + ` sent {"data":{"k":"v"}}`}},
+			[]string{full + "list admin on /v1/kube-system/configmaps// -> 200 " + allow +
+				" got meta.k8s.io/v1.Table"}},
+		{ask{"patch", "admin", "PATCH", configMaps + "/a", `{"data":{"k":"v"}}`,
+			map[string]string{"Content-Type": "application/merge-patch+json"}},
+			[]string{"Request ResponseComplete patch admin on /v1/default/configmaps/a/ -> 200 " + allow +
+				` sent {"data":{"k":"v"}}`}},
 		{ask{"dry run", "admin", "PUT", configMaps + "/a?dryRun=All", filled, nil},
-			[]string{full + "update admin on /v1/default/configmaps/a/ -> 200 " + allow + " sent v1.ConfigMap got managed v1.ConfigMap"}},
+			[]string{full + "update admin on /v1/default/configmaps/a/ -> 200 " + allow +
+				" sent v1.ConfigMap got managed v1.ConfigMap"}},
 		{ask{"watch", "admin", "GET", configMaps + "?watch=1&timeoutSeconds=1", "", nil}, []string{
 			"RequestResponse ResponseStarted watch admin on /v1/default/configmaps// -> 200 " + allow,
 			full + "watch admin on /v1/default/configmaps// -> 200 " + allow}},
 		{ask{"delete", "admin", "DELETE", configMaps + "/a", `{"apiVersion":"v1","kind":"DeleteOptions"}`, nil},
-			[]string{full + "delete admin on /v1/default/configmaps/a/ -> 200 " + allow + " sent meta.k8s.io/__internal.DeleteOptions got v1.Status"}},
+			[]string{full + "delete admin on /v1/default/configmaps/a/ -> 200 " + allow +
+				" sent meta.k8s.io/__internal.DeleteOptions got v1.Status"}},
 		{ask{"delete all", "admin", "DELETE", configMaps, "", nil},
-			[]string{full + "deletecollection admin on /v1/default/configmaps// -> 200 " + allow + " got v1.ConfigMapList"}},
+			[]string{full + "deletecollection admin on /v1/default/configmaps// -> 200 " + allow +
+				" got v1.ConfigMapList"}},
 		{ask{"not found", "admin", "GET", configMaps + "/none", "", nil},
 			[]string{full + "get admin on /v1/default/configmaps/none/ -> 404 NotFound" + allow + " got v1.Status"}},
 		{ask{"forbidden", "alice", "GET", configMaps, "", nil},
@@ -208,21 +220,29 @@ func TestAudit(t *testing.T) {
 		{ask{"unauthenticated", "nobody", "GET", configMaps, "", nil},
 			[]string{"RequestResponse ResponseStarted list  on /v1/default/configmaps// -> 401 Unauthorized got v1.Status"}},
 		{ask{"impersonated", "admin", "GET", configMaps, "", map[string]string{"Impersonate-User": "alice"}},
-			[]string{full + `list admin as alice["system:authenticated"] on /v1/default/configmaps// -> 403 Forbidden` + forbid + " got v1.Status"}},
+			[]string{full + `list admin as alice["system:authenticated"] on /v1/default/configmaps// -> 403 Forbidden` +
+				forbid + " got v1.Status"}},
 		{ask{"bad timeout", "admin", "GET", configMaps + "?timeout=soon", "", nil},
 			[]string{"RequestResponse ResponseStarted list  on /v1/default/configmaps// -> 400 BadRequest got v1.Status"}},
 		{ask{"too late", "admin", "POST", configMaps + "?timeout=1ns", `{"x`, nil},
 			[]string{full + "create admin on /v1/default/configmaps// -> 504 Timeout" + allow + " got v1.Status"}},
 		{ask{"deprecated", "admin", "GET", "/api/v1/namespaces/default/endpoints/x", "", nil},
-			[]string{full + "get admin on /v1/default/endpoints/x/ -> 404 NotFound" + allow + " [k8s.io/deprecated=true] got v1.Status"}},
-		{ask{"account", "admin", "POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"s"}}`, nil},
-			[]string{full + "create admin on /v1/default/serviceaccounts/s/ -> 201 " + allow + " sent v1.ServiceAccount got v1.ServiceAccount"}},
-		{ask{"token", "admin", "POST", "/api/v1/namespaces/default/serviceaccounts/s/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`, nil},
-			[]string{"Metadata ResponseComplete create admin on /v1/default/serviceaccounts/s/token -> 201  [authentication.kubernetes.io/issued-credential-id=JTI=]" + allow}},
+			[]string{full + "get admin on /v1/default/endpoints/x/ -> 404 NotFound" + allow +
+				" [k8s.io/deprecated=true] got v1.Status"}},
+		{ask{"account", "admin", "POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"s"}}`,
+			nil},
+			[]string{full + "create admin on /v1/default/serviceaccounts/s/ -> 201 " + allow +
+				" sent v1.ServiceAccount got v1.ServiceAccount"}},
+		{ask{"token", "admin", "POST", "/api/v1/namespaces/default/serviceaccounts/s/token",
+			`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`, nil},
+			[]string{"Metadata ResponseComplete create admin on /v1/default/serviceaccounts/s/token -> 201  " +
+				"[authentication.kubernetes.io/issued-credential-id=JTI=]" + allow}},
 		{ask{"pod", "admin", "POST", "/api/v1/namespaces/default/pods", hostPod, nil},
-			[]string{full + "create admin on /v1/default/pods/p/ -> 201 " + allow + " [pod-security.kubernetes.io/enforce-policy=privileged:latest] sent v1.Pod got managed v1.Pod"}},
+			[]string{full + "create admin on /v1/default/pods/p/ -> 201 " + allow +
+				" [pod-security.kubernetes.io/enforce-policy=privileged:latest] sent v1.Pod got managed v1.Pod"}},
 		{ask{"exec", "admin", "POST", "/api/v1/namespaces/default/pods/p/exec?command=ls&stdout=1", "", nil}, []string{
-			"RequestResponse ResponseStarted create admin on /v1/default/pods/p/exec -> 400 BadRequest" + allow + " got v1.Status",
+			"RequestResponse ResponseStarted create admin on /v1/default/pods/p/exec -> 400 BadRequest" + allow +
+				" got v1.Status",
 			full + "create admin on /v1/default/pods/p/exec -> 400 BadRequest" + allow + " got v1.Status"}},
 		{ask{"discovery", "admin", "GET", "/apis/apps/v1", "", nil},
 			[]string{full + "get admin -> 200 " + allow + " got v1.APIResourceList"}},
@@ -248,13 +268,15 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfTokens: the event shows how long a token is to live, though nobody said it.
+// TestAuditOfTokens: the event shows the lifetime of a token, even where the request doesn't set it.
 func TestAuditOfTokens(t *testing.T) {
 	const accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
 	told := audited(t, []ask{
 		{"account", "admin", "POST", accounts, `{"metadata":{"name":"s"}}`, nil},
-		{"open", "admin", "POST", accounts + "/s/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`, nil},
-		{"said", "admin", "POST", accounts + "/s/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":700}}`, nil},
+		{"open", "admin", "POST", accounts + "/s/token",
+			`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`, nil},
+		{"said", "admin", "POST", accounts + "/s/token",
+			`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":700}}`, nil},
 	})
 	for name, want := range map[string]int64{"open": 3600, "said": 700} {
 		if len(told[name]) != 1 || told[name][0].RequestObject == nil {
@@ -271,10 +293,11 @@ func TestAuditOfTokens(t *testing.T) {
 	}
 }
 
-// TestAuditOfAMalformedTimeout: the event says what is wrong, though nobody was asked who it is.
+// TestAuditOfAMalformedTimeout: the event shows the error, though the request was not authenticated.
 func TestAuditOfAMalformedTimeout(t *testing.T) {
 	got := audited(t, []ask{{"bad timeout", "admin", "GET", configMaps + "?timeout=soon", "", nil}})["bad timeout"]
-	if len(got) != 1 || got[0].ResponseStatus == nil || !strings.HasPrefix(got[0].ResponseStatus.Message, "invalid timeout specified in the request URL - ") {
+	if len(got) != 1 || got[0].ResponseStatus == nil ||
+		!strings.HasPrefix(got[0].ResponseStatus.Message, "invalid timeout specified in the request URL - ") {
 		t.Errorf("got %+v", got)
 	}
 }

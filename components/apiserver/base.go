@@ -15,8 +15,8 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/egress"
+	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/inprocess"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/serial"
@@ -33,7 +33,7 @@ type base struct {
 	listener  net.Listener // opened first, as a taken port is the likeliest failure
 	addresses addresses
 	services  serviceRanges
-	egress    *egress.Ways               // to others
+	egress    *egress.Dialers            // to others
 	tracing   basetracing.TracerProvider // nil without a configuration
 	measures
 
@@ -87,14 +87,14 @@ func newLoopback() *inprocess.Transport {
 type codecs struct {
 	scheme func() *runtime.Scheme
 	codec  func() *serial.Codec
-	types  func() *handlers.Types
+	types  func() *fieldmanager.Types
 }
 
 // newCodecs begins to make the codec, which takes long and is needed late.
 func newCodecs(undo *cleanup) codecs {
 	c := codecs{scheme: sync.OnceValue(serial.NewScheme)}
 	c.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(c.scheme()) })
-	c.types = sync.OnceValue(func() *handlers.Types { return handlers.NewTypes(c.scheme()) })
+	c.types = sync.OnceValue(func() *fieldmanager.Types { return fieldmanager.NewTypes(c.scheme()) })
 	undo.background(func() { c.codec() })
 	return c
 }

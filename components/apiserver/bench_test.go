@@ -27,36 +27,63 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// BenchmarkRequests measures what requests take between the connection and the store, which is in memory here: what of the
-// server's processor time, and garbage, is its own.
+// BenchmarkRequests measures what requests take between the connection and the store, which is in memory here: what of
+// the server's processor time, and garbage, is its own.
 func BenchmarkRequests(b *testing.B) {
 	s := benched(b)
-	s.send(b, http.MethodPost, "/api/v1/namespaces", "application/json", []byte(`{"metadata":{"name":"bench"}}`), http.StatusCreated)
+	s.send(b, http.MethodPost, "/api/v1/namespaces", "application/json", []byte(`{"metadata":{"name":"bench"}}`),
+		http.StatusCreated)
 	const pods = "/api/v1/namespaces/bench/pods"
 	created := 0
 	create := func(b *testing.B) {
 		created++
-		s.send(b, http.MethodPost, pods, runtime.ContentTypeProtobuf, benchPod(b, fmt.Sprintf("pod-%07d", created), ""), http.StatusCreated)
+		s.send(b, http.MethodPost, pods, runtime.ContentTypeProtobuf, benchPod(b, fmt.Sprintf("pod-%07d", created), ""),
+			http.StatusCreated)
 	}
 	create(b)
 	const pod = pods + "/pod-0000001"
+	events := 0
 	for _, bench := range []struct {
 		name string
 		op   func(b *testing.B, i int)
 	}{
 		{"create", func(b *testing.B, _ int) { create(b) }},
 		{"update", func(b *testing.B, i int) {
-			s.send(b, http.MethodPut, pod, runtime.ContentTypeProtobuf, benchPod(b, "pod-0000001", strconv.Itoa(i)), http.StatusOK)
+			s.send(b, http.MethodPut, pod, runtime.ContentTypeProtobuf, benchPod(b, "pod-0000001", strconv.Itoa(i)),
+				http.StatusOK)
 		}},
 		{"status", func(b *testing.B, i int) {
-			s.send(b, http.MethodPatch, pod+"/status", string(types.StrategicMergePatchType), fmt.Appendf(nil, `{"status":{"message":"%d"}}`, i), http.StatusOK)
+			s.send(b, http.MethodPatch, pod+"/status", string(types.StrategicMergePatchType),
+				fmt.Appendf(nil, `{"status":{"message":"%d"}}`, i), http.StatusOK)
 		}},
 		{"merge", func(b *testing.B, i int) {
-			s.send(b, http.MethodPatch, pod, string(types.MergePatchType), fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i), http.StatusOK)
+			s.send(b, http.MethodPatch, pod, string(types.MergePatchType),
+				fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i), http.StatusOK)
 		}},
 		{"apply", func(b *testing.B, i int) {
-			s.send(b, http.MethodPatch, "/api/v1/namespaces/bench/configmaps/applied?fieldManager=bench", string(types.ApplyPatchType), fmt.Appendf(nil,
-				`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"applied","namespace":"bench","labels":{"app":"bench"}},"data":{"mode":"bench","round":"%d"}}`, i), http.StatusOK, http.StatusCreated)
+			s.send(b, http.MethodPatch, "/api/v1/namespaces/bench/configmaps/applied?fieldManager=bench",
+				string(types.ApplyPatchType), fmt.Appendf(nil,
+					`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"applied","namespace":"bench","labels":{"app":"bench"}},"data":{"mode":"bench","round":"%d"}}`, i), http.StatusOK, http.StatusCreated)
+		}},
+		// The next two take structured merge: they apply other fields than before, and write another version than is
+		// stored.
+		{"reshape", func(b *testing.B, i int) {
+			keys := ""
+			for k := range i % 40 {
+				keys += fmt.Sprintf(`,"k%d":"%d"`, k, i)
+			}
+			s.send(b, http.MethodPatch, "/api/v1/namespaces/bench/configmaps/reshaped?fieldManager=bench",
+				string(types.ApplyPatchType), fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1",
+				"metadata":{"name":"reshaped","labels":{"app":"bench"}},"data":{"mode":"bench"%s}}`, keys),
+				http.StatusOK, http.StatusCreated)
+		}},
+		{"event", func(b *testing.B, _ int) {
+			events++
+			s.send(b, http.MethodPost, "/apis/events.k8s.io/v1/namespaces/bench/events", runtime.ContentTypeJSON,
+				fmt.Appendf(nil, `{"metadata":{"name":"event-%d"},"eventTime":"2026-01-01T00:00:00.000000Z",
+				"reportingController":"bench.test/b","reportingInstance":"b","action":"Run","reason":"Benched","type":"Normal",
+				"regarding":{"kind":"Pod","namespace":"bench","name":"pod-0000001","apiVersion":"v1"},"note":"n"}`, events),
+				http.StatusCreated)
 		}},
 		{"get", func(b *testing.B, _ int) { s.send(b, http.MethodGet, pod, "", nil, http.StatusOK) }},
 	} {
@@ -78,8 +105,10 @@ type benchedServer struct {
 func benched(b *testing.B) *benchedServer {
 	b.Helper()
 	shown, authority := certificate(b)
-	server, err := New(options.Config{ClientCAFile: authority, Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"Node", "RBAC"},
-		DisableAdmission: []string{"ServiceAccount"}, PriorityAndFairness: true, MaxRequestsInFlight: 400, MaxMutatingRequestsInFlight: 200})
+	server, err := New(options.Config{ClientCAFile: authority, Storage: options.StorageMemory,
+		BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"Node", "RBAC"},
+		DisableAdmission: []string{"ServiceAccount"}, PriorityAndFairness: true, MaxRequestsInFlight: 400,
+		MaxMutatingRequestsInFlight: 200})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -101,7 +130,7 @@ func benched(b *testing.B) *benchedServer {
 	return &benchedServer{server.front.Handler(), shown}
 }
 
-// certificate is what a connection knows of an administrator, and the file of who vouches for him.
+// certificate is what a connection knows of an administrator, and the file of its authority.
 func certificate(b *testing.B) (shown *tls.ConnectionState, authority string) {
 	ca, err := certs.NewAuthority("bench")
 	if err != nil {

@@ -17,17 +17,21 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestUnreadableAtStart: a server that needs what it can't read is not ready, and gets so when that is mended.
+// TestUnreadableAtStart: a server that needs an unreadable object is not ready, and becomes ready when that is
+// repaired.
 func TestUnreadableAtStart(t *testing.T) {
-	for _, resource := range []string{"clusterroles", "apiextensions.k8s.io/customresourcedefinitions", "apiregistration.k8s.io/apiservices"} {
+	for _, resource := range []string{"clusterroles", "apiextensions.k8s.io/customresourcedefinitions",
+		"apiregistration.k8s.io/apiservices"} {
 		t.Run(path.Base(resource), func(t *testing.T) { startBeside(t, "/registry/"+resource+"/bad") })
 	}
 }
 
-// runOn runs a server on a store, and doesn't wait until it is ready. Who takes from done puts back what stop is to find there.
+// runOn runs a server on a store, and doesn't wait until it is ready. Who takes from done puts back what stop is to
+// find there.
 func runOn(t *testing.T, store *memory.Store) (server *apiserver.Server, done chan error, stop func()) {
 	t.Helper()
-	server, err := apiserver.New(options.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	server, err := apiserver.New(
+		options.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +73,8 @@ func startBeside(t *testing.T, key string) {
 	}
 }
 
-// TestUnreadableDefinitionAtStart: a server that isn't ready for want of it serves what else there is, and takes no APIService away.
+// TestUnreadableDefinitionAtStart: a server that isn't ready for want of it serves what else there is, and takes no
+// APIService away.
 func TestUnreadableDefinitionAtStart(t *testing.T) {
 	store := memory.New(nil)
 	defer store.Close()
@@ -80,7 +85,8 @@ func TestUnreadableDefinitionAtStart(t *testing.T) {
 	}
 	const stale = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.stale.example.com","uid":"u","labels":{
 		"kube-aggregator.kubernetes.io/automanaged":"true"}},"spec":{"group":"stale.example.com","version":"v1","groupPriorityMinimum":100,"versionPriority":10}}`
-	if _, err := store.Create(t.Context(), "/registry/apiregistration.k8s.io/apiservices/v1.stale.example.com", []byte(stale), 0); err != nil {
+	if _, err := store.Create(t.Context(), "/registry/apiregistration.k8s.io/apiservices/v1.stale.example.com",
+		[]byte(stale), 0); err != nil {
 		t.Fatal(err)
 	}
 	server, _, stop := runOn(t, store)
@@ -94,7 +100,8 @@ func TestUnreadableDefinitionAtStart(t *testing.T) {
 		return err == nil
 	}
 	const service = "/apis/apiregistration.k8s.io/v1/apiservices/v1.stale.example.com"
-	for _, path := range []string{"/api/v1/namespaces/kube-node-lease", "/apis/rbac.authorization.k8s.io/v1/clusterroles/view", service} {
+	for _, path := range []string{"/api/v1/namespaces/kube-node-lease",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles/view", service} {
 		eventually(t, path, func() bool { return there(path) })
 	}
 	if _, err := store.Delete(t.Context(), bad, at); err != nil {
@@ -202,9 +209,10 @@ func TestUnreadableObject(t *testing.T) {
 	}
 }
 
-// TestUnreadableWebhook: nothing is let in past a webhook of which nobody can tell whom it is to be asked about.
+// TestUnreadableWebhook: requests are rejected while the rules of a webhook can't be read.
 func TestUnreadableWebhook(t *testing.T) {
-	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings"} {
+	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations",
+		"validatingadmissionpolicybindings"} {
 		t.Run(resource, func(t *testing.T) {
 			store := memory.New(nil)
 			t.Cleanup(func() { _ = store.Close() })
@@ -212,7 +220,8 @@ func TestUnreadableWebhook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := start(t, withoutServiceAccounts, func(c *options.Config) { c.Store = store }).client(t).CoreV1().ConfigMaps("default")
+			client := start(t, withoutServiceAccounts,
+				func(c *options.Config) { c.Store = store }).client(t).CoreV1().ConfigMaps("default")
 			_, err = client.Create(t.Context(), configMapFor("one"), metav1.CreateOptions{})
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not yet ready to handle request") {
 				t.Errorf("created: %v", err)
@@ -228,8 +237,9 @@ func TestUnreadableWebhook(t *testing.T) {
 	}
 }
 
-// undecodable tells whether a read failed in the words of what decodes values, as upstream's do.
+// undecodable tells whether a read failed with the text of the decoder, as upstream's do.
 func undecodable(err error) bool {
 	const told = "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct"
-	return err != nil && strings.HasPrefix(err.Error(), told) && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+	return err != nil && strings.HasPrefix(err.Error(), told) &&
+		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }

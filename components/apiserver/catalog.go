@@ -16,10 +16,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/handlers"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/openapi"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/internal/release"
 )
 
@@ -33,7 +33,7 @@ type catalog struct {
 	aggregator *aggregation.Aggregator
 
 	mu     sync.Mutex
-	caches map[*kinds.Kind]*cache.Cache // of the custom resources that are served; replaced, never changed
+	caches map[*api.Kind]*cache.Cache // of the custom resources that are served; replaced, never changed
 }
 
 func newCatalog(b *base, s *stores, r *kindRegistry) (*catalog, error) {
@@ -65,7 +65,7 @@ func newCatalog(b *base, s *stores, r *kindRegistry) (*catalog, error) {
 // newAggregator makes what lets others serve group versions, and what tells of theirs and of ours.
 func newAggregator(b *base, r *kindRegistry, d *discovery.Server, o *openapi.Server) (*aggregation.Aggregator, error) {
 	return aggregation.New(aggregation.Config{
-		Objects: r.Local, Whole: handlers.Whole{Local: r.Local}, Services: newServiceResolver(b, r),
+		Objects: r.Local, Whole: registry.StrictReader{Local: r.Local}, Services: newServiceResolver(b, r),
 		Writers: concurrentWrites(b), Clock: b.config.Clock, Library: b.library,
 		Dial: b.egress.Cluster(), Traced: propagateTraces(b.tracing), PassRedirects: b.config.PassRedirects,
 		NoUIDs:         !b.gates.On(gates.RemoteRequestHeaderUID),
@@ -78,8 +78,8 @@ func newAggregator(b *base, r *kindRegistry, d *discovery.Server, o *openapi.Ser
 }
 
 // served are all rows that are served now: those of the program, and of custom resources.
-func (c *catalog) served() []*kinds.Kind {
-	rows := make([]*kinds.Kind, 0, len(c.registry.table))
+func (c *catalog) served() []*api.Kind {
+	rows := make([]*api.Kind, 0, len(c.registry.table))
 	for _, r := range c.registry.table {
 		rows = append(rows, r.Kind)
 	}
@@ -91,7 +91,7 @@ func (c *catalog) served() []*kinds.Kind {
 // resourceFor finds the resource of a kind among all that are served now, here or elsewhere.
 func (c *catalog) resourceFor(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	gv := kind.GroupVersion()
-	serves := func(v kinds.Version) bool { return v.GroupVersion == gv && !v.Unserved }
+	serves := func(v api.Version) bool { return v.GroupVersion == gv && !v.Unserved }
 	for _, row := range c.served() {
 		if row.Name == kind.Kind && slices.ContainsFunc(row.Versions, serves) {
 			return gv.WithResource(row.Resource), nil
@@ -112,19 +112,19 @@ func (c *catalog) resourceFor(kind schema.GroupVersionKind) (schema.GroupVersion
 // install serves these rows beside the built-in kinds, and no others; serve does so to clients. Discovery tells of a
 // resource once it can be used.
 func (c *catalog) install(
-	ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion, serve func([]handlers.Resource),
+	ctx context.Context, rows []*api.Kind, defined []schema.GroupVersion, serve func([]registry.Resource),
 ) error {
 	all := rows
 	rows = slices.DeleteFunc(slices.Clone(rows), c.isOutOfReach)
-	before, now := c.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
-	resources := make([]handlers.Resource, len(rows))
+	before, now := c.caches, make(map[*api.Kind]*cache.Cache, len(rows))
+	resources := make([]registry.Resource, len(rows))
 	for i, row := range rows {
 		kept := before[row]
 		if kept == nil {
 			kept = c.own.Add(row)
 		}
 		now[row] = kept
-		resources[i] = handlers.Resource{Kind: row, Cache: kept}
+		resources[i] = registry.Resource{Kind: row, Cache: kept}
 	}
 	c.mu.Lock()
 	c.caches = now
@@ -145,12 +145,12 @@ func (c *catalog) install(
 }
 
 // publish makes discovery and OpenAPI tell of the built-in kinds and of these, and APIServices of what is defined.
-func (c *catalog) publish(rows []*kinds.Kind, defined []schema.GroupVersion) error {
-	table := make([]*kinds.Kind, 0, len(c.registry.table)+len(rows))
+func (c *catalog) publish(rows []*api.Kind, defined []schema.GroupVersion) error {
+	table := make([]*api.Kind, 0, len(c.registry.table)+len(rows))
 	for _, r := range c.registry.table {
 		table = append(table, r.Kind)
 	}
-	var onlyV2 []*kinds.Kind
+	var onlyV2 []*api.Kind
 	for _, row := range rows {
 		if !row.Custom.Established() {
 			continue
@@ -168,11 +168,11 @@ func (c *catalog) publish(rows []*kinds.Kind, defined []schema.GroupVersion) err
 
 // discoverable is a custom resource as discovery and OpenAPI tell of it. Upstream tells of those that can't be asked
 // for, too, in the versions that the program doesn't have; in those that it has, which are within, OpenAPI v2 does.
-func (c *catalog) discoverable(row *kinds.Kind) (out, within *kinds.Kind) {
+func (c *catalog) discoverable(row *api.Kind) (out, within *api.Kind) {
 	if !c.isOutOfReach(row) {
 		return row, nil
 	}
-	in := func(own bool) *kinds.Kind {
+	in := func(own bool) *api.Kind {
 		copied := *row
 		copied.Versions = slices.Clone(row.Versions)
 		for i := range copied.Versions {
@@ -186,25 +186,25 @@ func (c *catalog) discoverable(row *kinds.Kind) (out, within *kinds.Kind) {
 }
 
 // isOutOfReach reports whether a custom resource can't be asked for, as its group is one of the program's.
-func (c *catalog) isOutOfReach(row *kinds.Kind) bool {
+func (c *catalog) isOutOfReach(row *api.Kind) bool {
 	return c.hasOwn(func(v schema.GroupVersion) bool { return v.Group == row.Hub.Group })
 }
 
 // hasOwn reports whether the program's kinds have such a version.
 func (c *catalog) hasOwn(such func(schema.GroupVersion) bool) bool {
-	served := func(v kinds.Version) bool { return such(v.GroupVersion) && !v.Unserved }
-	return slices.ContainsFunc(c.registry.table, func(r handlers.Resource) bool {
+	served := func(v api.Version) bool { return such(v.GroupVersion) && !v.Unserved }
+	return slices.ContainsFunc(c.registry.table, func(r registry.Resource) bool {
 		return slices.ContainsFunc(r.Kind.Versions, served)
 	})
 }
 
 // shadows reports whether a custom resource is stored where a built-in kind is.
-func (c *catalog) shadows(row *kinds.Kind) bool {
-	return slices.ContainsFunc(c.registry.table, func(r handlers.Resource) bool { return r.Kind.Prefix == row.Prefix })
+func (c *catalog) shadows(row *api.Kind) bool {
+	return slices.ContainsFunc(c.registry.table, func(r registry.Resource) bool { return r.Kind.Prefix == row.Prefix })
 }
 
 // customCache is the cache of a custom resource, nil where that isn't served.
-func (c *catalog) customCache(is func(*kinds.Kind) bool) *cache.Cache {
+func (c *catalog) customCache(is func(*api.Kind) bool) *cache.Cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for row, kept := range c.caches {
@@ -216,11 +216,11 @@ func (c *catalog) customCache(is func(*kinds.Kind) bool) *cache.Cache {
 }
 
 // listCustom reads all objects of a row as they are in the store now.
-func (c *catalog) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error) {
+func (c *catalog) listCustom(ctx context.Context, row *api.Kind) ([]api.Object, error) {
 	if c.isOutOfReach(row) {
 		return nil, nil // it was never served
 	}
-	kept := c.customCache(func(k *kinds.Kind) bool { return k.Prefix == row.Prefix })
+	kept := c.customCache(func(k *api.Kind) bool { return k.Prefix == row.Prefix })
 	if kept == nil {
 		return nil, apierrors.NewServiceUnavailable(row.Resource + "." + row.Hub.Group + " is not served")
 	}
@@ -228,7 +228,7 @@ func (c *catalog) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Obje
 	if err != nil {
 		return nil, err
 	}
-	out := make([]kinds.Object, len(l.Entries))
+	out := make([]api.Object, len(l.Entries))
 	for i, e := range l.Entries {
 		out[i] = e.Object
 	}
@@ -237,9 +237,9 @@ func (c *catalog) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Obje
 
 // convertCustom asks for the other versions of objects when they are written, so that these can be read while nothing
 // is there that converts. What fails is tried again by its readers.
-func (c *catalog) convertCustom(ctx context.Context, row *kinds.Kind) {
+func (c *catalog) convertCustom(ctx context.Context, row *api.Kind) {
 	for ctx.Err() == nil {
-		kept := c.customCache(func(k *kinds.Kind) bool { return k == row })
+		kept := c.customCache(func(k *api.Kind) bool { return k == row })
 		if kept == nil || followCustom(ctx, kept, row) != nil {
 			return
 		}
@@ -247,7 +247,7 @@ func (c *catalog) convertCustom(ctx context.Context, row *kinds.Kind) {
 }
 
 // followCustom returns nil when it fell behind.
-func followCustom(ctx context.Context, c *cache.Cache, row *kinds.Kind) error {
+func followCustom(ctx context.Context, c *cache.Cache, row *api.Kind) error {
 	w, err := c.Watch(ctx, cache.WatchOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func (c *catalog) cacheOf(resource schema.GroupResource) *cache.Cache {
 			}
 		}
 	}
-	return c.customCache(func(row *kinds.Kind) bool {
+	return c.customCache(func(row *api.Kind) bool {
 		return row.Resource == resource.Resource && row.Hub.Group == resource.Group
 	})
 }
@@ -308,7 +308,7 @@ func (c *catalog) cacheOf(resource schema.GroupResource) *cache.Cache {
 // cacheStats tells metrics of the caches of all that is stored.
 func (c *catalog) cacheStats() []metrics.CacheStats {
 	var out []metrics.CacheStats
-	add := func(kind *kinds.Kind, c *cache.Cache) {
+	add := func(kind *api.Kind, c *cache.Cache) {
 		if kind.Virtual() {
 			return // nothing of it is stored
 		}

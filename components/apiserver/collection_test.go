@@ -46,8 +46,8 @@ func (s *together) Delete(ctx context.Context, key string, expected int64) (int6
 // TestDeleteCollectionWorkers deletes several objects of a collection at a time if it may.
 func TestDeleteCollectionWorkers(t *testing.T) {
 	for workers, c := range map[int]struct {
-		patience time.Duration
-		want     bool
+		timeout time.Duration
+		want    bool
 	}{1: {time.Second, false}, 3: {time.Minute, true}} {
 		store := &together{Store: memory.New(clock.RealClock{}), missing: 3, enough: make(chan struct{})}
 		t.Cleanup(func() { _ = store.Close() })
@@ -56,7 +56,8 @@ func TestDeleteCollectionWorkers(t *testing.T) {
 		for i := range 3 {
 			create(t, client, configMap(fmt.Sprint("c", i), nil))
 		}
-		err := client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps").Timeout(c.patience).Do(t.Context()).Error()
+		err := client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps").Timeout(
+			c.timeout).Do(t.Context()).Error()
 		if (err == nil) != c.want {
 			t.Errorf("%d workers: %v", workers, err)
 		}
@@ -69,10 +70,12 @@ func TestNoCollector(t *testing.T) {
 		client := start(t, func(c *options.Config) { c.NoGarbageCollection = off }).client(t)
 		create(t, client, configMap("a", nil))
 		foreground := metav1.DeletePropagationForeground
-		if err := client.CoreV1().ConfigMaps("default").Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+		if err := client.CoreV1().ConfigMaps("default").Delete(t.Context(), "a",
+			metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 			t.Fatal(err)
 		}
-		left, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+		left, err := client.CoreV1().ConfigMaps("default").List(t.Context(),
+			metav1.ListOptions{FieldSelector: "metadata.name=a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +110,8 @@ func TestLogFiles(t *testing.T) {
 		if got != want {
 			t.Errorf("on %v: got %d", on, got)
 		}
-		client.Discovery().RESTClient().Get().AbsPath("/logs/" + strings.Repeat("x", 300)).Do(t.Context()).StatusCode(&got)
+		client.Discovery().RESTClient().Get().AbsPath("/logs/" +
+			strings.Repeat("x", 300)).Do(t.Context()).StatusCode(&got)
 		if got != http.StatusNotFound {
 			t.Errorf("on %v, a name that is too long: got %d", on, got)
 		}

@@ -11,7 +11,8 @@ func TestComponentStatuses(t *testing.T) {
 	client := start(t).client(t)
 	statuses := client.CoreV1().ComponentStatuses()
 	list, err := statuses.List(t.Context(), metav1.ListOptions{})
-	if err != nil || list.ResourceVersion != "" || len(list.Items) != 3 || list.Items[0].Name != "controller-manager" || list.Items[1].Name != "scheduler" {
+	if err != nil || list.ResourceVersion != "" || len(list.Items) != 3 || list.Items[0].Name != "controller-manager" ||
+		list.Items[1].Name != "scheduler" {
 		t.Fatalf("%v, %+v", err, list)
 	}
 	if c := list.Items[2].Conditions[0]; list.Items[2].Name != "etcd-0" || c.Status != "True" || c.Message != "ok" {
@@ -28,7 +29,8 @@ func TestComponentStatuses(t *testing.T) {
 	if _, err := statuses.Get(t.Context(), "etcd-0", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := statuses.Get(t.Context(), "x", metav1.GetOptions{}); !apierrors.IsNotFound(err) || err.Error() != `componentstatus "x" not found` {
+	if _, err := statuses.Get(t.Context(), "x", metav1.GetOptions{}); !apierrors.IsNotFound(err) ||
+		err.Error() != `componentstatus "x" not found` {
 		t.Error(err)
 	}
 	if _, err := statuses.Watch(t.Context(), metav1.ListOptions{}); !apierrors.IsMethodNotSupported(err) {

@@ -33,7 +33,8 @@ import (
 // shout answers what it reads in capitals, and fails when told so.
 type shout struct{}
 
-func (shout) ExecInContainer(_ context.Context, _, _, container string, cmd []string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan streaming.TerminalSize, _ time.Duration) error {
+func (shout) ExecInContainer(_ context.Context, _, _, container string, cmd []string, in io.Reader, out,
+	_ io.WriteCloser, _ bool, _ <-chan streaming.TerminalSize, _ time.Duration) error {
 	if cmd[0] == "fail" {
 		return utilexec.CodeExitError{Err: io.EOF, Code: 7}
 	}
@@ -45,8 +46,8 @@ func (shout) ExecInContainer(_ context.Context, _, _, container string, cmd []st
 	return err
 }
 
-// fakeKubelet serves a log and a shell, and is the only node. What is read of a log from some seconds on has no end: that the reader is
-// gone is told to the channel.
+// fakeKubelet serves a log and a shell, and is the only node. What is read of a log from some seconds on has no end:
+// that the reader is gone is told to the channel.
 func fakeKubelet(t *testing.T, client kubernetes.Interface) <-chan struct{} {
 	t.Helper()
 	gone := make(chan struct{}, 10)
@@ -77,10 +78,12 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) <-chan struct{} {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		streaming.ServeExec(w, r, shout{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options,
+		streaming.ServeExec(w, r, shout{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"],
+			options,
 			time.Minute, time.Minute, streaming.SupportedStreamingProtocols)
 	})
-	mux.HandleFunc("GET /stats/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "stats "+r.URL.Path) })
+	mux.HandleFunc("GET /stats/",
+		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "stats "+r.URL.Path) })
 	onlyNode(t, client, mux)
 	return gone
 }
@@ -103,13 +106,15 @@ func onlyNode(t *testing.T, client kubernetes.Interface, kubelet http.Handler) {
 		t.Fatal(err)
 	}
 	for name, on := range map[string]string{"p": "n1", "broken": "n1", "waiting": ""} {
-		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod(name, on), metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod(name, on),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestLogsOverWebSocket: a log comes as messages, in the protocol that is asked for. One that goes on ends with the client.
+// TestLogsOverWebSocket: a log comes as messages, in the protocol that is asked for. One that goes on ends with the
+// client.
 func TestLogsOverWebSocket(t *testing.T) {
 	f := start(t, withoutServiceAccounts)
 	gone := fakeKubelet(t, f.client(t))
@@ -131,7 +136,8 @@ func TestLogsOverWebSocket(t *testing.T) {
 		}
 		return ws, err
 	}
-	for protocol, want := range map[string]string{"": "c said \n", "binary.k8s.io": "c said \n", "base64.binary.k8s.io": "YyBzYWlkIAo="} {
+	for protocol, want := range map[string]string{"": "c said \n", "binary.k8s.io": "c said \n",
+		"base64.binary.k8s.io": "YyBzYWlkIAo="} {
 		ws, err := dial("", slices.DeleteFunc([]string{protocol}, func(p string) bool { return p == "" })...)
 		if err != nil {
 			t.Errorf("%q: %v", protocol, err)
@@ -183,11 +189,15 @@ func TestLogs(t *testing.T) {
 		text, err := io.ReadAll(stream)
 		return string(text), err
 	}
-	if text, err := read("p", &corev1.PodLogOptions{TailLines: &lines, Follow: true}); err != nil || text != "c said follow=true&tailLines=3\n" {
+	if text, err := read("p", &corev1.PodLogOptions{TailLines: &lines, Follow: true}); err != nil ||
+		text != "c said follow=true&tailLines=3\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	plain := client.CoreV1().Pods("default").GetLogs("p", &corev1.PodLogOptions{}).SetHeader("Accept", "text/plain").Do(t.Context())
-	if err := plain.Error(); !apierrors.IsNotAcceptable(err) || err.Error() != "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf" {
+	plain := client.CoreV1().Pods("default").GetLogs("p", &corev1.PodLogOptions{}).SetHeader("Accept",
+		"text/plain").Do(t.Context())
+	if err := plain.Error(); !apierrors.IsNotAcceptable(err) ||
+		err.Error() != "only the following media types are accepted: application/json, application/yaml, "+
+			"application/vnd.kubernetes.protobuf" {
 		t.Errorf("as text alone: %v", err)
 	}
 	if text, err := read("waiting", &corev1.PodLogOptions{}); err != nil || text != "" {
@@ -200,7 +210,8 @@ func TestLogs(t *testing.T) {
 		t.Errorf("what the kubelet refuses: %v", err)
 	}
 	_, err := read("p", &corev1.PodLogOptions{Previous: true})
-	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `previous terminated container "c" in pod "p" not found`) {
+	if !apierrors.IsBadRequest(err) ||
+		!strings.Contains(err.Error(), `previous terminated container "c" in pod "p" not found`) {
 		t.Errorf("of no earlier container: %v", err)
 	}
 	_, err = read("p", &corev1.PodLogOptions{LimitBytes: &lines})
@@ -215,7 +226,8 @@ func TestExec(t *testing.T) {
 	fakeKubelet(t, client)
 	run := func(t *testing.T, spdy bool, cmd string, stdin io.Reader) (string, error) {
 		at := client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Command: []string{cmd}, Stdin: stdin != nil, Stdout: true}, scheme.ParameterCodec).URL()
+			VersionedParams(&corev1.PodExecOptions{Command: []string{cmd}, Stdin: stdin != nil, Stdout: true},
+				scheme.ParameterCodec).URL()
 		var executor remotecommand.Executor
 		var err error
 		if spdy {
@@ -235,7 +247,8 @@ func TestExec(t *testing.T) {
 			if out, err := run(t, spdy, "shout", strings.NewReader("hello")); err != nil || out != "c: HELLO" {
 				t.Errorf("got %q, %v", out, err)
 			}
-			// Without input: a kubelet that ends a connection with some of it unread resets it, and its last words can get lost.
+			// Without input: a kubelet that ends a connection with some of it unread resets it, and its last words can
+			// get lost.
 			_, err := run(t, spdy, "fail", nil)
 			if exit, ok := err.(utilexec.ExitError); !ok || exit.ExitStatus() != 7 {
 				t.Errorf("exit code: %v", err)
@@ -254,7 +267,8 @@ func TestNodeProxy(t *testing.T) {
 	}
 }
 
-// TestProxyAsAdmitted: what a webhook makes of the path is what is asked for. Without one, a client is sent to where links work.
+// TestProxyAsAdmitted: what a webhook makes of the path is what is asked for. Without one, a client is sent to where
+// links work.
 func TestProxyAsAdmitted(t *testing.T) {
 	f, h := start(t, withoutServiceAccounts), newHooks(t)
 	h.answer["path"] = func(_ *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -285,12 +299,14 @@ func TestProxyAsAdmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusMovedPermanently || answer.Header.Get("Location") != "/api/v1/namespaces/default/pods/p/proxy/x/" {
+	if answer.StatusCode != http.StatusMovedPermanently ||
+		answer.Header.Get("Location") != "/api/v1/namespaces/default/pods/p/proxy/x/" {
 		t.Errorf("%s to %q", answer.Status, answer.Header.Get("Location"))
 	}
 }
 
-// TestShellNeedsCreate: a WebSocket into a pod is a GET, but takes the same permission as the POST of SPDY; so does any other GET.
+// TestShellNeedsCreate: a WebSocket into a pod is a GET, but takes the same permission as the POST of SPDY; so does any
+// other GET.
 func TestShellNeedsCreate(t *testing.T) {
 	f := start(t, withoutServiceAccounts)
 	client := f.client(t)
@@ -303,26 +319,31 @@ func TestShellNeedsCreate(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "shell"},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shell"},
 				Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"}}}
-			if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding,
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-		} else if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		} else if _, err := client.RbacV1().ClusterRoles().Update(
+			t.Context(), role, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run := func() error {
 		at := client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Command: []string{"shout"}, Stdin: true, Stdout: true}, scheme.ParameterCodec).URL()
+			VersionedParams(&corev1.PodExecOptions{Command: []string{"shout"}, Stdin: true, Stdout: true},
+				scheme.ParameterCodec).URL()
 		executor, err := remotecommand.NewWebSocketExecutor(f.as("alice"), "GET", at.String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("x"), Stdout: io.Discard})
+		return executor.StreamWithContext(t.Context(),
+			remotecommand.StreamOptions{Stdin: strings.NewReader("x"), Stdout: io.Discard})
 	}
 	grant("get")
 	allowed := func(verb string) bool {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "alice",
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: "exec", Namespace: "default"}}}
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: "exec",
+				Namespace: "default"}}}
 		out, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 		return err == nil && out.Status.Allowed
 	}
@@ -331,7 +352,8 @@ func TestShellNeedsCreate(t *testing.T) {
 	if err := run(); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("with get only: %v", err)
 	}
-	plain := f.clientOf(t, f.as("alice")).CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec")
+	plain := f.clientOf(t, f.as("alice")).CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(
+		"p").SubResource("exec")
 	if err := plain.Do(t.Context()).Error(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused) {
 		t.Errorf("a plain GET with get only: %v", err)
 	}
@@ -345,9 +367,10 @@ func TestShellNeedsCreate(t *testing.T) {
 // waitUntil polls, as what decides follows the store at a small distance.
 func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return done(), nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return done(), nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 }

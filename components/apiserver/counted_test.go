@@ -30,18 +30,22 @@ import (
 func TestReloadsAreCounted(t *testing.T) {
 	const (
 		authentication = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
-		authorization  = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"
-		turned         = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: rbac}, {type: Node, name: node}]\n"
+		authorization  = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: " +
+			"Node, name: node}, {type: RBAC, name: rbac}]\n"
+		turned = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: " +
+			"RBAC, name: rbac}, {type: Node, name: node}]\n"
 	)
 	write := func(file, content string) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(file+".new", []byte(content), 0o600), os.Rename(file+".new", file)); err != nil {
+		if err := errors.Join(os.WriteFile(file+".new", []byte(content), 0o600),
+			os.Rename(file+".new", file)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	identity := "counted-" + rand.Text() // of its own, as counts outlive a server within a process
 	dir := t.TempDir()
-	files := map[string]string{"authentication": filepath.Join(dir, "authn"), "authorization": filepath.Join(dir, "authz")}
+	files := map[string]string{"authentication": filepath.Join(dir, "authn"),
+		"authorization": filepath.Join(dir, "authz")}
 	contents := map[string]string{"authentication": authentication, "authorization": authorization}
 	next := map[string]string{"authentication": authentication + "# new\n", "authorization": turned}
 	for name, file := range files {
@@ -88,7 +92,8 @@ func TestIssuedDurationsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "alice"}}, key)
+	asked, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "alice"}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +105,8 @@ func TestIssuedDurationsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for signer, seconds := range map[string]int32{"example.com/signer": 3600, certificatesv1.KubeAPIServerClientSignerName: 365 * 24 * 3600} {
+	for signer, seconds := range map[string]int32{"example.com/signer": 3600,
+		certificatesv1.KubeAPIServerClientSignerName: 365 * 24 * 3600} {
 		r, err := client.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "r-"},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -111,7 +117,8 @@ func TestIssuedDurationsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 		if r, err = client.UpdateApproval(t.Context(), r.Name, r, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

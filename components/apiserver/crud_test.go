@@ -51,7 +51,8 @@ func TestObjectLivesAndDies(t *testing.T) {
 			}
 			same, err := maps.Update(t.Context(), updated, metav1.UpdateOptions{})
 			if err != nil || same.ResourceVersion != updated.ResourceVersion {
-				t.Errorf("an update without change wrote %s over %s: %v", same.ResourceVersion, updated.ResourceVersion, err)
+				t.Errorf("an update without change wrote %s over %s: %v", same.ResourceVersion, updated.ResourceVersion,
+					err)
 			}
 			unconditional := configMap("a", map[string]string{"k": "3"})
 			if _, err := maps.Update(t.Context(), unconditional, metav1.UpdateOptions{}); err != nil {
@@ -78,14 +79,16 @@ func TestGenerateName(t *testing.T) {
 	if one.Name == two.Name || !strings.HasPrefix(one.Name, "x-") || len(one.Name) != 7 {
 		t.Errorf("names %q and %q", one.Name, two.Name)
 	}
-	limits, err := client.CoreV1().LimitRanges("default").Create(t.Context(), &corev1.LimitRange{}, metav1.CreateOptions{})
+	limits, err := client.CoreV1().LimitRanges("default").Create(t.Context(), &corev1.LimitRange{},
+		metav1.CreateOptions{})
 	if err != nil || len(limits.Name) != 36 {
 		t.Errorf("a limit range of no name: %v, %v", limits, err)
 	}
 	given := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: one.Name, GenerateName: "x-"}}
 	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
 		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), given, metav1.CreateOptions{DryRun: dry})
-		if !apierrors.IsAlreadyExists(err) || !strings.HasSuffix(err.Error(), "the server was not able to generate a unique name for the object") {
+		if !apierrors.IsAlreadyExists(err) ||
+			!strings.HasSuffix(err.Error(), "the server was not able to generate a unique name for the object") {
 			t.Errorf("a name that is given: %v", err)
 		}
 	}
@@ -103,12 +106,14 @@ func TestDryRunWritesNothing(t *testing.T) {
 		t.Errorf("a dry run created: %v", err)
 	}
 	stored := create(t, client, configMap("d", map[string]string{"a": "1"}))
-	if _, err := maps.Create(t.Context(), configMap("d", nil), metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
+	if _, err := maps.Create(t.Context(), configMap("d", nil),
+		metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("create of what exists: %v", err)
 	}
 	changed := stored.DeepCopy()
 	changed.Data["a"] = "2"
-	if out, err := maps.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: dry}); err != nil || out.Data["a"] != "2" {
+	if out, err := maps.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: dry}); err != nil ||
+		out.Data["a"] != "2" {
 		t.Errorf("update: %v, %v", out, err)
 	}
 	if err := maps.Delete(t.Context(), "d", metav1.DeleteOptions{DryRun: dry}); err != nil {
@@ -128,7 +133,8 @@ func TestRefusals(t *testing.T) {
 	cm := create(t, client, configMap("taken", nil))
 	post := func(path, contentType, body string) error {
 		path, validation, _ := strings.Cut(path, "?fieldValidation=")
-		return client.CoreV1().RESTClient().Post().AbsPath(path).Param("fieldValidation", validation).SetHeader("Content-Type", contentType).Body([]byte(body)).Do(t.Context()).Error()
+		return client.CoreV1().RESTClient().Post().AbsPath(path).Param("fieldValidation",
+			validation).SetHeader("Content-Type", contentType).Body([]byte(body)).Do(t.Context()).Error()
 	}
 	const path, typ = "/api/v1/namespaces/default/configmaps", "application/json"
 	cases := map[string]struct {
@@ -137,36 +143,53 @@ func TestRefusals(t *testing.T) {
 		reason metav1.StatusReason
 		text   string
 	}{
-		"exists": {post(path, typ, `{"metadata":{"name":"taken"}}`), 409, metav1.StatusReasonAlreadyExists, `configmaps "taken" already exists`},
+		"exists": {post(path, typ, `{"metadata":{"name":"taken"}}`), 409, metav1.StatusReasonAlreadyExists,
+			`configmaps "taken" already exists`},
 		"no name": {post(path, typ, `{}`), 422, metav1.StatusReasonInvalid,
 			`ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required`},
 		"bad name": {post(path, typ, `{"metadata":{"name":"A_b"}}`), 422, metav1.StatusReasonInvalid,
 			`ConfigMap "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
-		"other namespace": {post(path, typ, `{"metadata":{"name":"a","namespace":"other"}}`), 400, metav1.StatusReasonBadRequest,
+		"other namespace": {post(path, typ, `{"metadata":{"name":"a","namespace":"other"}}`), 400,
+			metav1.StatusReasonBadRequest,
 			"the namespace of the provided object does not match the namespace sent on the request"},
 		"wrong type": {post(path, typ, `{"metadata":{"name":"a"},"data":{"k":1}}`), 400, metav1.StatusReasonBadRequest,
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
-		"unknown field": {post(path+"?fieldValidation=Strict", typ, `{"metadata":{"name":"a"},"dat":{}}`), 400, metav1.StatusReasonBadRequest,
+		"unknown field": {post(path+"?fieldValidation=Strict", typ, `{"metadata":{"name":"a"},"dat":{}}`), 400,
+			metav1.StatusReasonBadRequest,
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dat"`},
-		"other kind": {post(path, typ, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`), 400, metav1.StatusReasonBadRequest,
+		"other kind": {post(path, typ, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`), 400,
+			metav1.StatusReasonBadRequest,
 			`Deployment in version "v1" cannot be handled as a ConfigMap: converting (v1.Deployment) to (core.ConfigMap): unknown conversion`},
-		"other version": {post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", typ, `{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler"}`),
-			400, metav1.StatusReasonBadRequest, "the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)"},
+		"other version": {post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", typ,
+			`{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler"}`),
+			400, metav1.StatusReasonBadRequest,
+			"the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)"},
 		"media type": {post(path, "text/plain", `x`), 415, metav1.StatusReasonUnsupportedMediaType,
-			"the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		"too large": {post(path, typ, `{"data":{"k":"`+strings.Repeat("x", 3<<20)+`"}}`), 413, metav1.StatusReasonRequestEntityTooLarge,
+			"the body of the request was in an unknown format - accepted media types include: application/json, " +
+				"application/yaml, application/vnd.kubernetes.protobuf"},
+		"too large": {post(path, typ, `{"data":{"k":"`+strings.Repeat("x", 3<<20)+`"}}`), 413,
+			metav1.StatusReasonRequestEntityTooLarge,
 			"Request entity too large: limit is 3145728"},
-		"unknown resource": {post("/api/v1/namespaces/default/nothings", typ, `{}`), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
-		"method":           {post(path+"/taken", typ, `{}`), 405, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"},
-		"not found":        {maps.Delete(t.Context(), "gone", metav1.DeleteOptions{}), 404, metav1.StatusReasonNotFound, `configmaps "gone" not found`},
-		"precondition": {maps.Delete(t.Context(), "taken", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}), 409, metav1.StatusReasonConflict,
+		"unknown resource": {post("/api/v1/namespaces/default/nothings", typ, `{}`), 404, metav1.StatusReasonNotFound,
+			"the server could not find the requested resource"},
+		"method": {post(path+"/taken", typ, `{}`), 405, metav1.StatusReasonMethodNotAllowed,
+			"the server does not allow this method on the requested resource"},
+		"not found": {maps.Delete(t.Context(), "gone", metav1.DeleteOptions{}), 404, metav1.StatusReasonNotFound,
+			`configmaps "gone" not found`},
+		"precondition": {maps.Delete(t.Context(), "taken",
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}), 409, metav1.StatusReasonConflict,
 			fmt.Sprintf(`Operation cannot be fulfilled on ConfigMap "taken": the UID in the precondition (other) does not match the UID in record (%s). The object might have been deleted and then recreated`, cm.UID)},
-		"no namespace": {post("/api/v1/namespaces/none/configmaps", typ, `{"metadata":{"name":"a"}}`), 404, metav1.StatusReasonNotFound, `namespaces "none" not found`},
-		"forbidden": {errorOf(f.clientOf(t, f.as("alice")).CoreV1().ConfigMaps("default").Get(t.Context(), "taken", metav1.GetOptions{})), 403, metav1.StatusReasonForbidden,
+		"no namespace": {post("/api/v1/namespaces/none/configmaps", typ, `{"metadata":{"name":"a"}}`), 404,
+			metav1.StatusReasonNotFound, `namespaces "none" not found`},
+		"forbidden": {errorOf(f.clientOf(t, f.as("alice")).CoreV1().ConfigMaps("default").Get(t.Context(), "taken",
+			metav1.GetOptions{})), 403, metav1.StatusReasonForbidden,
 			`configmaps "taken" is forbidden: User "alice" cannot get resource "configmaps" in API group "" in the namespace "default"`},
-		"unauthorized": {errorOf(f.clientOf(t, f.as("nobody")).CoreV1().ConfigMaps("default").Get(t.Context(), "taken", metav1.GetOptions{})), 401, metav1.StatusReasonUnauthorized,
+		"unauthorized": {errorOf(
+			f.clientOf(t, f.as("nobody")).CoreV1().ConfigMaps("default").Get(t.Context(), "taken",
+				metav1.GetOptions{})), 401, metav1.StatusReasonUnauthorized,
 			"Unauthorized"},
-		"field selector": {errorOf(maps.List(t.Context(), metav1.ListOptions{FieldSelector: "data=x"})), 400, metav1.StatusReasonBadRequest,
+		"field selector": {errorOf(maps.List(t.Context(), metav1.ListOptions{FieldSelector: "data=x"})), 400,
+			metav1.StatusReasonBadRequest,
 			`"data" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 	}
 	for name, c := range cases {

@@ -31,8 +31,9 @@ func convertingAndCounted(t *testing.T, broken *atomic.Bool, asked *atomic.Int32
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 			t.Error(err)
 		}
-		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-		fails := broken.Load() // before anybody knows that it was asked, and breaks it for the next
+		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID,
+			Result: metav1.Status{Status: metav1.StatusSuccess}}
+		fails := broken.Load() // before the test knows that it was asked, and breaks it for the next
 		asked.Add(1)
 		if fails {
 			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "out of order"}
@@ -69,11 +70,12 @@ func convertedDefinition(config apiextensionsv1.WebhookClientConfig) *apiextensi
 	version := func(name, field string, stored bool) apiextensionsv1.CustomResourceDefinitionVersion {
 		return apiextensionsv1.CustomResourceDefinitionVersion{
 			Name: name, Served: true, Storage: stored, Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						field: {Type: "integer", Maximum: new(float64(9))},
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							field: {Type: "integer", Maximum: new(float64(9))},
+						}},
 					}},
-				}},
 			},
 		}
 	}
@@ -81,11 +83,13 @@ func convertedDefinition(config apiextensionsv1.WebhookClientConfig) *apiextensi
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", "size", true), version("v2", "length", false)},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", "size", true),
+				version("v2", "length", false)},
 			Conversion: &apiextensionsv1.CustomResourceConversion{
 				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}, ClientConfig: &config},
+				Webhook: &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"},
+					ClientConfig: &config},
 			},
 		},
 	}
@@ -103,28 +107,33 @@ func TestCustomResourceIsConvertedByWebhook(t *testing.T) {
 	if err != nil || asJSON(t, a.Object["spec"]) != `{"length":3}` {
 		t.Fatalf("as v2: %v, %v", a, err)
 	}
-	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":5}}`), metav1.PatchOptions{}); err != nil {
+	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":5}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":50}}`), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "spec.length") {
+	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":50}}`),
+		metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "spec.length") {
 		t.Errorf("a value that v2 forbids: %v", err)
 	}
 	stored, err := f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil || asJSON(t, stored.Object["spec"]) != `{"size":5}` {
 		t.Errorf("as v1: %v, %v", stored, err)
 	}
-	if list, err := v2.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 || list.Items[0].GetAPIVersion() != "example.com/v2" {
+	if list, err := v2.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 ||
+		list.Items[0].GetAPIVersion() != "example.com/v2" {
 		t.Errorf("list as v2: %v, %v", list, err)
 	}
 	broken.Store(true)
 	f.create(t, "b", `spec: {size: 4}`)
-	if _, err := v2.Get(t.Context(), "b", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "conversion webhook for example.com/v1, Kind=Widget failed: out of order") {
+	if _, err := v2.Get(t.Context(), "b", metav1.GetOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "conversion webhook for example.com/v1, Kind=Widget failed: out of order") {
 		t.Errorf("through a broken webhook: %v", err)
 	}
 }
 
-// TestListsWhileNobodyConverts: what was converted when it was written can be read on; while something that came later can't
-// be, a version has no lists and watches, as with upstream's caches, and those that there are end without an error.
+// TestListsWhileNobodyConverts: objects that were converted when they were written can still be read; while a later
+// object can't be converted, a version has no lists and watches, as with upstream's caches, and open watches end
+// without an error.
 func TestListsWhileNobodyConverts(t *testing.T) {
 	f := startDynamic(t)
 	var broken atomic.Bool
@@ -150,14 +159,18 @@ func TestListsWhileNobodyConverts(t *testing.T) {
 	if e, ok := <-w.ResultChan(); ok {
 		t.Errorf("the watch goes on: %v", e)
 	}
-	const want = "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: conversion webhook for example.com/v1, Kind=Widget failed: out of order"
+	const want = "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: conversion webhook for " +
+		"example.com/v1, Kind=Widget failed: out of order"
 	for _, path := range []string{all, all + "?labelSelector=x", all + "?watch=1"} {
-		if code, text := f.sent(t, "GET", path, "", ""); code != http.StatusTooManyRequests || !strings.Contains(text, want) {
+		if code, text := f.sent(t, "GET", path, "", ""); code != http.StatusTooManyRequests ||
+			!strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
-	for _, asked := range [][2]string{{"GET", all + "?limit=9"}, {"DELETE", all}} { // which upstream reads from the store
-		if code, text := f.sent(t, asked[0], asked[1], "", ""); code != http.StatusInternalServerError || !strings.Contains(text, "failed: out of order") {
+	// which upstream reads from the store
+	for _, asked := range [][2]string{{"GET", all + "?limit=9"}, {"DELETE", all}} {
+		if code, text := f.sent(t, asked[0], asked[1], "", ""); code != http.StatusInternalServerError ||
+			!strings.Contains(text, "failed: out of order") {
 			t.Errorf("%s: %d %s", asked, code, text)
 		}
 	}
@@ -167,11 +180,13 @@ func TestListsWhileNobodyConverts(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyCanBeAskedFor: a definition whose webhook can't be known is there, and nothing can be asked of what it defines.
+// TestWhatNobodyCanBeAskedFor: a definition whose webhook can't be resolved exists, and its resources can't be read.
 func TestWhatNobodyCanBeAskedFor(t *testing.T) {
 	f := startDynamic(t)
-	crd := convertedDefinition(apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/"), CABundle: []byte("none")})
-	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+	crd := convertedDefinition(
+		apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/"), CABundle: []byte("none")})
+	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	const all = "/apis/example.com/v1/namespaces/default/widgets"
@@ -184,7 +199,7 @@ func TestWhatNobodyCanBeAskedFor(t *testing.T) {
 	}
 }
 
-// TestObjectsAreConvertedWhenTheyAreWritten, whether or not anybody reads them then.
+// TestObjectsAreConvertedWhenTheyAreWritten, whether or not they are read then.
 func TestObjectsAreConvertedWhenTheyAreWritten(t *testing.T) {
 	f := startDynamic(t)
 	var broken atomic.Bool
@@ -207,7 +222,8 @@ func TestBookmarkOfAnotherVersionNeedsNoWebhook(t *testing.T) {
 	newer := widgets
 	newer.Version = "v2"
 	w, err := f.dynamic.Resource(newer).Namespace("default").Watch(t.Context(), metav1.ListOptions{
-		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		SendInitialEvents: new(true), AllowWatchBookmarks: true,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +231,8 @@ func TestBookmarkOfAnotherVersionNeedsNoWebhook(t *testing.T) {
 	defer w.Stop()
 	e := <-w.ResultChan()
 	u, ok := e.Object.(*unstructured.Unstructured)
-	if !ok || e.Type != watch.Bookmark || u.GetAPIVersion() != "example.com/v2" || u.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+	if !ok || e.Type != watch.Bookmark || u.GetAPIVersion() != "example.com/v2" ||
+		u.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("the end of the initial events: %s %v", e.Type, e.Object)
 	}
 }
@@ -228,7 +245,8 @@ func TestWhatAWebhookAddsIsManagedByNobody(t *testing.T) {
 	newer.Version = "v2"
 	v2 := f.dynamic.Resource(newer).Namespace("default")
 	made := &unstructured.Unstructured{}
-	if err := made.UnmarshalJSON([]byte(`{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"},"spec":{"length":3}}`)); err != nil {
+	if err := made.UnmarshalJSON(
+		[]byte(`{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"},"spec":{"length":3}}`)); err != nil {
 		t.Fatal(err)
 	}
 	fields := func(u *unstructured.Unstructured, err error) string {
@@ -255,19 +273,21 @@ func TestWhatAWebhookAddsIsManagedByNobody(t *testing.T) {
 	}
 	applied := made.DeepCopy()
 	applied.SetName("b")
-	if got := fields(v2.Apply(t.Context(), "b", applied, metav1.ApplyOptions{FieldManager: "first"})); got != `first {"f:spec":{"f:length":{}}}` {
+	if got := fields(v2.Apply(t.Context(), "b", applied,
+		metav1.ApplyOptions{FieldManager: "first"})); got != `first {"f:spec":{"f:length":{}}}` {
 		t.Errorf("applied: %s", got)
 	}
 	if got := fields(v2.Update(t.Context(), a, metav1.UpdateOptions{FieldManager: "second"})); got != first {
 		t.Errorf("updated with the same: %s", got)
 	}
-	if got := fields(v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{FieldManager: "third"})); got != first+`; third {"f:metadata":{"f:labels":{".":{},"f:x":{}}}}` {
+	if got := fields(v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`),
+		metav1.PatchOptions{FieldManager: "third"})); got != first+`; third {"f:metadata":{"f:labels":{".":{},"f:x":{}}}}` {
 		t.Errorf("patched: %s", got)
 	}
 }
 
-// TestFieldsOfAnOldVersionOutliveANewStoredOne: what lies in the store is taken for what it is, not for the version that is
-// stored by now, and who writes is booked in the version that he writes in.
+// TestFieldsOfAnOldVersionOutliveANewStoredOne: a stored object is read in its own version, not in the current storage
+// version, and managers are recorded in the version of their request.
 func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 	f := startDynamic(t)
 	crd := convertedDefinition(apiextensionsv1.WebhookClientConfig{})
@@ -289,7 +309,8 @@ func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 	newer.Version = "v2"
 	v2 := f.dynamic.Resource(newer).Namespace("default")
 	eventually(t, "v2 to be stored", func() bool {
-		if _, err := f.widgets().Create(t.Context(), widget(t, "probe", `spec: {size: 1}`), metav1.CreateOptions{}); err != nil {
+		if _, err := f.widgets().Create(t.Context(), widget(t, "probe", `spec: {size: 1}`),
+			metav1.CreateOptions{}); err != nil {
 			return false
 		}
 		probe, err := f.widgets().Get(t.Context(), "probe", metav1.GetOptions{})
@@ -298,11 +319,13 @@ func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 	})
 	for _, c := range []struct {
 		read interface {
-			Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error)
+			Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured,
+				error)
 		}
 		spec string
 	}{{f.widgets(), `{"size":3}`}, {v2, `{}`}} {
-		if a, err := c.read.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || asJSON(t, a.Object["spec"]) != c.spec {
+		if a, err := c.read.Get(t.Context(), "a", metav1.GetOptions{}); err != nil ||
+			asJSON(t, a.Object["spec"]) != c.spec {
 			t.Errorf("want %s, got %v, %v", c.spec, a, err)
 		}
 	}
@@ -316,7 +339,8 @@ func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 		t.Errorf("written as v2, read as v1: %v, %v", old, err)
 	}
 	managed := old.GetManagedFields()
-	if len(managed) != 1 || managed[0].APIVersion != "example.com/v2" || !strings.Contains(string(managed[0].FieldsV1.GetRawBytes()), "f:length") {
+	if len(managed) != 1 || managed[0].APIVersion != "example.com/v2" ||
+		!strings.Contains(string(managed[0].FieldsV1.GetRawBytes()), "f:length") {
 		t.Errorf("booked: %s", asJSON(t, managed))
 	}
 }
@@ -329,7 +353,9 @@ func TestObjectsOfAVersionThatIsGone(t *testing.T) {
 	f.define(t, crd)
 	f.create(t, "a", `spec: {size: 3}`)
 	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
-	change := func(change func(*apiextensionsv1.CustomResourceDefinition), update func(context.Context, *apiextensionsv1.CustomResourceDefinition, metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)) {
+	change := func(change func(*apiextensionsv1.CustomResourceDefinition),
+		update func(context.Context, *apiextensionsv1.CustomResourceDefinition,
+			metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)) {
 		t.Helper()
 		eventually(t, "the definition to change", func() bool {
 			now, err := definitions.Get(t.Context(), crd.Name, metav1.GetOptions{})
@@ -344,17 +370,22 @@ func TestObjectsOfAVersionThatIsGone(t *testing.T) {
 	change(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
 	}, definitions.Update)
-	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v2"} }, definitions.UpdateStatus)
-	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] }, definitions.Update)
+	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v2"} },
+		definitions.UpdateStatus)
+	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] },
+		definitions.Update)
 	const why = "request to convert CR from an invalid group/version: example.com/v1"
 	eventually(t, "no more lists", func() bool {
 		code, text := f.sent(t, "GET", "/apis/example.com/v2/widgets", "", "")
-		return code == http.StatusTooManyRequests && strings.Contains(text, "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: "+why)
+		return code == http.StatusTooManyRequests &&
+			strings.Contains(text, "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: "+why)
 	})
-	if code, text := f.sent(t, "GET", "/apis/example.com/v2/widgets?watch=1", "", ""); code != http.StatusTooManyRequests {
+	if code, text := f.sent(t, "GET", "/apis/example.com/v2/widgets?watch=1", "",
+		""); code != http.StatusTooManyRequests {
 		t.Errorf("watch: %d %s", code, text)
 	}
-	if code, text := f.sent(t, "GET", "/apis/example.com/v2/namespaces/default/widgets/a", "", ""); code != http.StatusInternalServerError || !strings.Contains(text, why) {
+	if code, text := f.sent(t, "GET", "/apis/example.com/v2/namespaces/default/widgets/a", "",
+		""); code != http.StatusInternalServerError || !strings.Contains(text, why) {
 		t.Errorf("get: %d %s", code, text)
 	}
 }

@@ -42,7 +42,8 @@ func TestDefinitionChanges(t *testing.T) {
 	}
 	for i := range crd.Spec.Versions {
 		spec := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
-		spec.Properties["taste"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"sweet"`)}}
+		spec.Properties["taste"] = apiextensionsv1.JSONSchemaProps{Type: "string",
+			Default: &apiextensionsv1.JSON{Raw: []byte(`"sweet"`)}}
 		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == "v1beta1"
 	}
 	if crd, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
@@ -51,14 +52,15 @@ func TestDefinitionChanges(t *testing.T) {
 	if got := asJSON(t, crd.Status.StoredVersions); got != `["v1","v1beta1"]` || crd.Generation != 2 {
 		t.Errorf("stored versions %s, generation %d", got, crd.Generation)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		a, err := f.widgets().Get(ctx, "a", metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		taste, _, _ := unstructured.NestedString(a.Object, "spec", "taste")
-		return taste == "sweet" && a.GetAPIVersion() == "example.com/v1", nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			a, err := f.widgets().Get(ctx, "a", metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			taste, _, _ := unstructured.NestedString(a.Object, "spec", "taste")
+			return taste == "sweet" && a.GetAPIVersion() == "example.com/v1", nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,14 +96,16 @@ func TestCustomResourceFinalizers(t *testing.T) {
 	}
 }
 
-// TestCustomResourcesInGroupsOfTheProgram: a definition may be there, but what it defines can't be asked for where the program has
-// a group of its own, though it is told of; where it has none, whatever it ends in, it can.
+// TestCustomResourcesInGroupsOfTheProgram: a definition may be there, but what it defines can't be asked for where the
+// program has a group of its own, though it is told of; where it has none, whatever it ends in, it can.
 func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
 	f := startDynamic(t)
-	for group, code := range map[string]int{"rbac.authorization.k8s.io": http.StatusNotFound, "snapshot.storage.k8s.io": http.StatusOK} {
+	for group, code := range map[string]int{"rbac.authorization.k8s.io": http.StatusNotFound,
+		"snapshot.storage.k8s.io": http.StatusOK} {
 		crd := widgetDefinition(t)
 		crd.Name, crd.Spec.Group = "widgets."+group, group
-		crd.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "https://github.com/kubernetes/kubernetes/pull/1"}
+		crd.Annotations = map[string]string{
+			apiextensionsv1.KubeAPIApprovedAnnotation: "https://github.com/kubernetes/kubernetes/pull/1"}
 		f.define(t, crd)
 		for _, version := range []string{"v1", "v1beta1"} {
 			path := "/apis/" + group + "/" + version + "/namespaces/default/widgets"
@@ -114,15 +118,18 @@ func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
 		if _, paths := f.sent(t, "GET", "/openapi/v3", "", ""); !strings.Contains(paths, `"apis/`+group+`/v1beta1"`) {
 			t.Errorf("no OpenAPI document of %s/v1beta1: %s", group, paths)
 		}
-		for document, want := range map[string]bool{"/openapi/v2": true, "/openapi/v3/apis/" + group + "/v1": group != rbacv1.GroupName} {
-			if _, text := f.sent(t, "GET", document, "", ""); strings.Contains(text, `"/apis/`+group+`/v1/namespaces/{namespace}/widgets"`) != want {
+		for document, want := range map[string]bool{"/openapi/v2": true,
+			"/openapi/v3/apis/" + group + "/v1": group != rbacv1.GroupName} {
+			if _, text := f.sent(t, "GET", document, "", ""); strings.Contains(text,
+				`"/apis/`+group+`/v1/namespaces/{namespace}/widgets"`) != want {
 				t.Errorf("%s tells of %s/v1 widgets: %v", document, group, !want)
 			}
 		}
 		if got, _ := f.sent(t, "GET", "/apis/"+group+"/v1beta1", "", ""); got != code {
 			t.Errorf("the version's own document: %d, want %d", got, code)
 		}
-		if own := group == rbacv1.GroupName; f.tells(t, group, "v1", "roles") != own || f.tells(t, group, "v1", "widgets") == own {
+		if own := group == rbacv1.GroupName; f.tells(t, group, "v1", "roles") != own ||
+			f.tells(t, group, "v1", "widgets") == own {
 			t.Errorf("%s/v1 is not told of as it is served", group)
 		}
 	}
@@ -140,25 +147,28 @@ func (f *customFixture) tells(t *testing.T, group, version, resource string) boo
 	for _, g := range list.Items {
 		for _, v := range g.Versions {
 			if g.Name == group && v.Version == version {
-				return slices.ContainsFunc(v.Resources, func(r apidiscoveryv2.APIResourceDiscovery) bool { return r.Resource == resource })
+				return slices.ContainsFunc(v.Resources,
+					func(r apidiscoveryv2.APIResourceDiscovery) bool { return r.Resource == resource })
 			}
 		}
 	}
 	return false
 }
 
-// A write of a whole object changes no status, and who manages the status in the version of the write keeps it. Who manages it in
-// another version loses what the write would have changed: so upstream has it.
+// A write of a whole object changes no status, and who manages the status in the version of the write keeps it. Who
+// manages it in another version loses what the write would have changed: so upstream has it.
 func TestWhoManagesAStatusThatAWriteNames(t *testing.T) {
 	f := startCustom(t)
 	for i, version := range []string{"v1", "v1beta1"} {
 		a := f.create(t, "by-"+version, `spec: {color: red}`)
-		_, err := f.widgets().Patch(t.Context(), a.GetName(), types.MergePatchType, []byte(`{"status":{"phase":"x"}}`), metav1.PatchOptions{FieldManager: "status"}, "status")
+		_, err := f.widgets().Patch(t.Context(), a.GetName(), types.MergePatchType, []byte(`{"status":{"phase":"x"}}`),
+			metav1.PatchOptions{FieldManager: "status"}, "status")
 		if err != nil {
 			t.Fatal(err)
 		}
 		resource := f.dynamic.Resource(widgets.GroupResource().WithVersion(version)).Namespace("default")
-		a, err = resource.Patch(t.Context(), a.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}},"status":{"phase":"y"}}`), metav1.PatchOptions{})
+		a, err = resource.Patch(t.Context(), a.GetName(), types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"a":"b"}},"status":{"phase":"y"}}`), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +188,8 @@ func TestAppliedNulls(t *testing.T) {
 	f.create(t, "a", `spec: {color: red}`)
 	for _, sub := range [][]string{nil, {"status"}} {
 		patch := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":null}`)
-		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "m"}, sub...)
+		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, patch,
+			metav1.PatchOptions{FieldManager: "m"}, sub...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,14 +199,16 @@ func TestAppliedNulls(t *testing.T) {
 	}
 }
 
-// What was applied in a version that the definition no longer has can't be compared any more: applying says so, and other
-// writes go on without managed fields, as upstream's do.
+// What was applied in a version that the definition no longer has can't be compared any more: applying says so, and
+// other writes go on without managed fields, as upstream's do.
 func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
 	f := startCustom(t)
 	apply := func(version string) error {
-		patch := []byte(`{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red"}}`)
+		patch := []byte(`{"apiVersion":"example.com/` + version +
+			`","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red"}}`)
 		resource := f.dynamic.Resource(widgets.GroupResource().WithVersion(version)).Namespace("default")
-		_, err := resource.Patch(t.Context(), "a", types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "by-" + version})
+		_, err := resource.Patch(t.Context(), "a", types.ApplyPatchType, patch,
+			metav1.PatchOptions{FieldManager: "by-" + version})
 		return err
 	}
 	if err := apply("v1beta1"); err != nil {
@@ -210,16 +223,19 @@ func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
 	if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return apierrors.IsNotFound(apply("v1beta1")), nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return apierrors.IsNotFound(apply("v1beta1")), nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := apply("v1"); err == nil || !strings.Contains(err.Error(), "request to convert CR to an invalid group/version: example.com/v1beta1") {
+	if err := apply("v1"); err == nil ||
+		!strings.Contains(err.Error(), "request to convert CR to an invalid group/version: example.com/v1beta1") {
 		t.Errorf("apply: %v", err)
 	}
-	a, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+	a, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
+		metav1.PatchOptions{})
 	if err != nil || len(a.GetManagedFields()) > 0 {
 		t.Errorf("patch: %v, managed fields %v", err, a.GetManagedFields())
 	}
@@ -228,7 +244,8 @@ func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
 	}
 }
 
-// TestRequestsOutliveAChange sends requests while definitions change: none fails for that, and watches end without a word.
+// TestRequestsOutliveAChange sends requests while definitions change: none fails for that, and watches end without a
+// word.
 func TestRequestsOutliveAChange(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red}`)
@@ -242,10 +259,12 @@ func TestRequestsOutliveAChange(t *testing.T) {
 		clients.Go(func() {
 			name := fmt.Sprint("of-", i)
 			for changing.Err() == nil {
-				if _, err := f.widgets().Create(t.Context(), widget(t, name, `spec: {color: blue}`), metav1.CreateOptions{}); err != nil {
+				if _, err := f.widgets().Create(t.Context(), widget(t, name, `spec: {color: blue}`),
+					metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
-				if _, err := f.widgets().Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
+				if _, err := f.widgets().Patch(t.Context(), name, types.MergePatchType,
+					[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
 					t.Error(err)
 				}
 				if l, err := f.widgets().List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) == 0 {
@@ -292,13 +311,15 @@ func TestCustomResourcesOutliveTheServer(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	shared := func(c *options.Config) { c.Store = store }
 	first := &customFixture{fixture: start(t, shared)}
-	first.definitions, first.dynamic = extensions.NewForConfigOrDie(first.as("admin")), dynamic.NewForConfigOrDie(first.as("admin"))
+	first.definitions, first.dynamic = extensions.NewForConfigOrDie(first.as("admin")),
+		dynamic.NewForConfigOrDie(first.as("admin"))
 	first.define(t, widgetDefinition(t))
 	first.create(t, "a", `spec: {color: red}`)
 	first.stop()
 
 	second := start(t, shared)
-	a, err := dynamic.NewForConfigOrDie(second.as("admin")).Resource(widgets).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	a, err := dynamic.NewForConfigOrDie(second.as("admin")).Resource(widgets).Namespace("default").Get(t.Context(), "a",
+		metav1.GetOptions{})
 	if err != nil || a.GetGeneration() != 1 {
 		t.Fatalf("%v, %v", a, err)
 	}
@@ -332,7 +353,8 @@ func TestCustomResourceMetadata(t *testing.T) {
 	}
 }
 
-// TestDefinitionSentAsProtobuf: Go programs leave Allows out beside a schema, which JSON, the form that is stored, has no place for.
+// TestDefinitionSentAsProtobuf: Go programs leave Allows out beside a schema, which JSON, the form that is stored, has
+// no place for.
 func TestDefinitionSentAsProtobuf(t *testing.T) {
 	f := startDynamic(t)
 	config := f.as("admin")
@@ -341,8 +363,9 @@ func TestDefinitionSentAsProtobuf(t *testing.T) {
 	crd := widgetDefinition(t)
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"].Properties["notes"] = apiextensionsv1.JSONSchemaProps{
-			Type:                 "object",
-			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+			Type: "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+				Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
 		}
 	}
 	f.define(t, crd)

@@ -12,7 +12,8 @@ import (
 func TestScaleOfWhatHasNoReplicas(t *testing.T) {
 	f := startDynamic(t)
 	crd := widgetDefinition(t)
-	number := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer"}}}
+	number := apiextensionsv1.JSONSchemaProps{Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer"}}}
 	crd.Spec.Versions = crd.Spec.Versions[:1]
 	crd.Spec.Versions[0].SelectableFields, crd.Spec.Versions[0].AdditionalPrinterColumns = nil, nil
 	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
@@ -28,13 +29,15 @@ func TestScaleOfWhatHasNoReplicas(t *testing.T) {
 	}{
 		{"GET", "", http.StatusInternalServerError, `the spec replicas field \".spec.replicas\" does not exist`},
 		{"PATCH", `{}`, http.StatusBadRequest, `the spec replicas field \".spec.replicas\" cannot be empty`},
-		{"PATCH", `{"metadata":{"labels":{"a":"b"}}}`, http.StatusBadRequest, `the spec replicas field \".spec.replicas\" cannot be empty`},
+		{"PATCH", `{"metadata":{"labels":{"a":"b"}}}`, http.StatusBadRequest,
+			`the spec replicas field \".spec.replicas\" cannot be empty`},
 		{"GET", "", http.StatusInternalServerError, "does not exist"},
 		{"PATCH", `{"spec":{"replicas":0}}`, http.StatusOK, `"kind":"Scale"`},
 		{"GET", "", http.StatusOK, `"kind":"Scale"`},
 		{"PATCH", `{}`, http.StatusOK, `"kind":"Scale"`},
 	} {
-		if code, text := f.sent(t, c.method, a+"/scale", "application/merge-patch+json", c.body); code != c.code || !strings.Contains(text, c.want) {
+		if code, text := f.sent(t, c.method, a+"/scale", "application/merge-patch+json", c.body); code != c.code ||
+			!strings.Contains(text, c.want) {
 			t.Errorf("%s %s: %d %s", c.method, c.body, code, text)
 		}
 	}
@@ -60,7 +63,8 @@ spec:
 	const body = "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: a}\nspec:\n  replicas: 3\n  replicas: 2\n"
 	for validation, want := range map[string]int{"Strict": http.StatusBadRequest, "Ignore": http.StatusOK} {
 		path := all + "/a/scale?fieldManager=m&force=true&fieldValidation=" + validation
-		if code, text := f.sent(t, "PATCH", path, "application/apply-patch+yaml", body); code != want || want != http.StatusOK && !strings.Contains(text, "error strict decoding YAML") {
+		if code, text := f.sent(t, "PATCH", path, "application/apply-patch+yaml", body); code != want ||
+			want != http.StatusOK && !strings.Contains(text, "error strict decoding YAML") {
 			t.Errorf("%s: %d %s", validation, code, text)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestSelectionWhileNobodyConverts: of an object that can't be had in the version of the request a selector knows nothing, so that a
-// watch ends, and doesn't tell that an object which lives is gone.
+// TestSelectionWhileNobodyConverts: a selector can't be evaluated on an object that can't be converted to the request's
+// version, so a watch ends, rather than report an existing object as deleted.
 func TestSelectionWhileNobodyConverts(t *testing.T) {
 	f := startDynamic(t)
 	var broken atomic.Bool
@@ -20,7 +20,8 @@ func TestSelectionWhileNobodyConverts(t *testing.T) {
 	f.create(t, "a", `spec: {size: 3}`)
 	newer := widgets
 	newer.Version = "v2"
-	w, err := f.dynamic.Resource(newer).Namespace("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.length=3"})
+	w, err := f.dynamic.Resource(newer).Namespace("default").Watch(t.Context(),
+		metav1.ListOptions{FieldSelector: "spec.length=3"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 
 // TestShared: a server knows by their Leases that there are others, and by its flags.
 func TestShared(t *testing.T) {
-	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
+	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+		AuthorizationModes: []string{"RBAC"}}
 	s, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -30,16 +31,19 @@ func TestShared(t *testing.T) {
 	}
 	_, err = s.registry.Create(ctx, coordinationv1.Resource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceSystem, Name: "apiserver-other", Labels: map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver"},
+			Namespace: metav1.NamespaceSystem, Name: "apiserver-other",
+			Labels: map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver"},
 		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("other"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro())},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("other"), LeaseDurationSeconds: new(int32(3600)),
+			RenewTime: new(metav1.NowMicro())},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return others.exist(ctx), nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return others.exist(ctx), nil
+		})
 	if err != nil {
 		t.Errorf("a server is alone where another tells of itself: %v", err)
 	}

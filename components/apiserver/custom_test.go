@@ -57,15 +57,18 @@ func widgetDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	}
 	selector := ".status.selector"
 	v1 := apiextensionsv1.CustomResourceDefinitionVersion{
-		Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 		Subresources: &apiextensionsv1.CustomResourceSubresources{
 			Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 			Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-				SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector,
+				SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas",
+				LabelSelectorPath: &selector,
 			},
 		},
-		AdditionalPrinterColumns: []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Color", Type: "string", JSONPath: ".spec.color"}},
-		SelectableFields:         []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}},
+		AdditionalPrinterColumns: []apiextensionsv1.CustomResourceColumnDefinition{
+			{Name: "Color", Type: "string", JSONPath: ".spec.color"}},
+		SelectableFields: []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}},
 	}
 	old := *v1.DeepCopy()
 	old.Name, old.Storage, old.Deprecated = "v1beta1", false, true
@@ -73,7 +76,8 @@ func widgetDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget", ShortNames: []string{"wd"}},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget",
+				ShortNames: []string{"wd"}},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{v1, old},
 		},
 	}
@@ -105,7 +109,8 @@ func startCustom(t *testing.T) *customFixture {
 // define creates a definition and waits until it is served.
 func (f *customFixture) define(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.until(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition, err error) bool {
@@ -113,17 +118,22 @@ func (f *customFixture) define(t *testing.T, crd *apiextensionsv1.CustomResource
 	})
 }
 
-func (f *customFixture) until(t *testing.T, name string, done func(*apiextensionsv1.CustomResourceDefinition, error) bool) {
+func (f *customFixture) until(t *testing.T, name string,
+	done func(*apiextensionsv1.CustomResourceDefinition, error) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return done(f.definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return done(f.definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name,
+					metav1.GetOptions{})),
+				nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 }
 
-func statusOf(crd *apiextensionsv1.CustomResourceDefinition, of apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.ConditionStatus {
+func statusOf(crd *apiextensionsv1.CustomResourceDefinition,
+	of apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.ConditionStatus {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == of {
 			return c.Status
@@ -147,7 +157,8 @@ func (f *customFixture) create(t *testing.T, name, spec string) *unstructured.Un
 
 func widget(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": map[string]any{"phase": "Invented"}}}
+	u := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{}, "status": map[string]any{"phase": "Invented"}}}
 	if err := yaml.Unmarshal([]byte(spec), &u.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +172,8 @@ func TestCustomResourceIsDefaultedPrunedAndVersioned(t *testing.T) {
 	f := startCustom(t)
 	got := f.create(t, "a", `spec: {color: red, port: http, free: {a: {b: 1}}, parts: [{name: p}], unknown: 1}`)
 	want := map[string]any{
-		"color": "red", "port": "http", "replicas": int64(1), "free": map[string]any{"a": map[string]any{"b": int64(1)}},
+		"color": "red", "port": "http", "replicas": int64(1),
+		"free":  map[string]any{"a": map[string]any{"b": int64(1)}},
 		"parts": []any{map[string]any{"name": "p", "size": int64(3)}},
 	}
 	if a, b := asJSON(t, got.Object["spec"]), asJSON(t, want); a != b {
@@ -173,7 +185,8 @@ func TestCustomResourceIsDefaultedPrunedAndVersioned(t *testing.T) {
 	beta := widgets
 	beta.Version = "v1beta1"
 	older, err := f.dynamic.Resource(beta).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || older.GetAPIVersion() != "example.com/v1beta1" || asJSON(t, older.Object["spec"]) != asJSON(t, want) {
+	if err != nil || older.GetAPIVersion() != "example.com/v1beta1" ||
+		asJSON(t, older.Object["spec"]) != asJSON(t, want) {
 		t.Errorf("as v1beta1: %v, %v", older, err)
 	}
 }
@@ -182,7 +195,8 @@ func TestCustomResourceIsValidated(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red}`)
 	for _, c := range []struct{ name, spec, want string }{
-		{"types", `spec: {color: 1}`, `spec.color: Invalid value: "integer": spec.color in body must be of type string: "integer"`},
+		{"types", `spec: {color: 1}`,
+			`spec.color: Invalid value: "integer": spec.color in body must be of type string: "integer"`},
 		{"required", `spec: {}`, `spec.color: Required value`},
 		{"rules", `spec: {color: red, replicas: 11}`, `spec: Invalid value: too many replicas`},
 		{"lists", `spec: {color: red, parts: [{name: p}, {name: p}]}`, `spec.parts[1]: Duplicate value: {"name":"p"}`},
@@ -194,10 +208,12 @@ func TestCustomResourceIsValidated(t *testing.T) {
 	}
 	_, err := f.widgets().Create(t.Context(), widget(t, "strict", `spec: {color: red, zap: 1, free: {x: 1}}`),
 		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `strict decoding error: unknown field "spec.zap"`) {
+	if !apierrors.IsBadRequest(err) ||
+		!strings.Contains(err.Error(), `strict decoding error: unknown field "spec.zap"`) {
 		t.Errorf("strict: %v", err)
 	}
-	_, err = f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
+	_, err = f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`),
+		metav1.PatchOptions{})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "color is immutable") {
 		t.Errorf("transition rule: %v", err)
 	}
@@ -219,12 +235,15 @@ func TestCustomResourceSubresources(t *testing.T) {
 	if color, _, _ := unstructured.NestedString(a.Object, "spec", "color"); color != "red" || a.GetGeneration() != 1 {
 		t.Errorf("a status update changed the color to %s, the generation to %d", color, a.GetGeneration())
 	}
-	scale, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{}, "scale")
-	if err != nil || scale.GetKind() != "Scale" || asJSON(t, scale.Object["status"]) != `{"replicas":1,"selector":"x=y"}` {
+	scale, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`),
+		metav1.PatchOptions{}, "scale")
+	if err != nil || scale.GetKind() != "Scale" ||
+		asJSON(t, scale.Object["status"]) != `{"replicas":1,"selector":"x=y"}` {
 		t.Errorf("scale %v, %v", scale, err)
 	}
 	a, err = f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
-	if n, _, _ := unstructured.NestedInt64(a.Object, "spec", "replicas"); err != nil || n != 4 || a.GetGeneration() != 2 {
+	if n, _, _ := unstructured.NestedInt64(a.Object, "spec", "replicas"); err != nil || n != 4 ||
+		a.GetGeneration() != 2 {
 		t.Errorf("scaled to %d, generation %d, %v", n, a.GetGeneration(), err)
 	}
 }
@@ -234,7 +253,8 @@ func TestCustomResourceApplyOfReplicas(t *testing.T) {
 	f := startCustom(t)
 	for _, replicas := range []int64{2, 3} { // one creates, one changes
 		patch := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red","replicas":%d}}`, replicas)
-		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "m"})
+		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, []byte(patch),
+			metav1.PatchOptions{FieldManager: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +268,8 @@ func TestCustomResourceApplyOfReplicas(t *testing.T) {
 func TestCustomResourceWholeNumbers(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red}`)
-	for _, patch := range []string{`{"spec":{"parts":[{"name":"x","size":4.0}]}}`, `{"metadata":{"labels":{"x":"y"}}}`} {
+	for _, patch := range []string{`{"spec":{"parts":[{"name":"x","size":4.0}]}}`,
+		`{"metadata":{"labels":{"x":"y"}}}`} {
 		a, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(patch, err)
@@ -273,7 +294,8 @@ func TestCustomResourceApply(t *testing.T) {
 	if err := apply("two", `spec: {color: red, parts: [{name: q, size: 4}]}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply("two", `spec: {color: green}`); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one"`) {
+	if err := apply("two", `spec: {color: green}`); !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `conflict with "one"`) {
 		t.Errorf("applying what another manager owns: %v", err)
 	}
 	a, err := f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
@@ -309,7 +331,8 @@ func TestCustomResourceSelectWatchAndColumns(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(raw, table)
 	}
-	if err != nil || len(table.ColumnDefinitions) != 2 || len(table.Rows) != 3 || asJSON(t, table.Rows[2].Cells) != `["c","blue"]` {
+	if err != nil || len(table.ColumnDefinitions) != 2 || len(table.Rows) != 3 ||
+		asJSON(t, table.Rows[2].Cells) != `["c","blue"]` {
 		t.Errorf("table %s, %v", raw, err)
 	}
 }
@@ -322,13 +345,15 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		t.Errorf("discovery: %v, %v", resources, err)
 	}
 	for _, path := range []string{"/openapi/v3/apis/example.com/v1", "/openapi/v2"} {
-		text, err := client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(t.Context())
+		text, err := client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept",
+			"application/json").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(text), `"com.example.v1.Widget":`) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	rival := widgetDefinition(t)
-	rival.Name, rival.Spec.Names = "gadgets.example.com", apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Kind: "Widget"}
+	rival.Name, rival.Spec.Names = "gadgets.example.com",
+		apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Kind: "Widget"}
 	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
 	if _, err := definitions.Create(t.Context(), rival, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -349,13 +374,16 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		c := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
 		return err == nil && c != nil && c.Reason == "InstanceDeletionInProgress"
 	})
-	if _, err := f.widgets().Create(t.Context(), widget(t, "late", `spec: {color: red}`), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := f.widgets().Create(t.Context(), widget(t, "late", `spec: {color: red}`),
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("creating while the definition goes: %v", err)
 	}
-	if _, err := f.widgets().Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := f.widgets().Patch(t.Context(), "held", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "widgets.example.com", func(_ *apiextensionsv1.CustomResourceDefinition, err error) bool { return apierrors.IsNotFound(err) })
+	f.until(t, "widgets.example.com",
+		func(_ *apiextensionsv1.CustomResourceDefinition, err error) bool { return apierrors.IsNotFound(err) })
 	// The name that the other definition wanted is free now.
 	f.until(t, rival.Name, func(crd *apiextensionsv1.CustomResourceDefinition, err error) bool {
 		return statusOf(crd, apiextensionsv1.Established) == apiextensionsv1.ConditionTrue

@@ -17,7 +17,8 @@ import (
 func TestFinalizersHold(t *testing.T) {
 	client := start(t).client(t)
 	maps := client.CoreV1().ConfigMaps("default")
-	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/wait"}}})
+	create(t, client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/wait"}}})
 	if err := maps.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +27,12 @@ func TestFinalizersHold(t *testing.T) {
 		t.Fatalf("got %+v, %v", cm, err)
 	}
 	add := []byte(`{"metadata":{"finalizers":["example.com/wait","example.com/more"]}}`)
-	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, add, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, add,
+		metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a finalizer was added while deleting: %v", err)
 	}
-	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := maps.Get(t.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -66,13 +69,14 @@ func TestPropagationPolicies(t *testing.T) {
 	}
 }
 
-// TestFinalizersOfDeletions: events ask nothing of the collector, and finalizers that stand there twice stay if they are those that are
-// wanted.
+// TestFinalizersOfDeletions: events ask nothing of the collector, and finalizers that stand there twice stay if they
+// are those that are wanted.
 func TestFinalizersOfDeletions(t *testing.T) {
 	client := start(t).client(t)
 	events := client.EventsV1().Events("default")
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, EventTime: metav1.NowMicro(), Action: "a", Reason: "r", Type: "Normal",
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, EventTime: metav1.NowMicro(), Action: "a",
+		Reason: "r", Type: "Normal",
 		ReportingController: "example.com/c", ReportingInstance: "i",
 	}
 	if _, err := events.Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
@@ -87,7 +91,8 @@ func TestFinalizersOfDeletions(t *testing.T) {
 	}
 	maps := client.CoreV1().ConfigMaps("default")
 	for name, tc := range map[string]struct{ has, want []string }{
-		"twice": {[]string{"example.com/x", "example.com/x", "orphan"}, []string{"example.com/x", "example.com/x", "orphan"}},
+		"twice": {[]string{"example.com/x", "example.com/x", "orphan"},
+			[]string{"example.com/x", "example.com/x", "orphan"}},
 	} {
 		m := configMap(name, nil)
 		m.Finalizers = tc.has
@@ -131,7 +136,8 @@ func TestPodsAreDeletedGracefully(t *testing.T) {
 	if err := pods.Delete(t.Context(), "placed", metav1.DeleteOptions{GracePeriodSeconds: &short}); err != nil {
 		t.Fatal(err)
 	}
-	if placed, err = pods.Get(t.Context(), "placed", metav1.GetOptions{}); err != nil || *placed.DeletionGracePeriodSeconds != 5 {
+	if placed, err = pods.Get(t.Context(), "placed", metav1.GetOptions{}); err != nil ||
+		*placed.DeletionGracePeriodSeconds != 5 {
 		t.Errorf("a shorter grace: %+v, %v", placed, err)
 	}
 	now := int64(0)
@@ -151,7 +157,8 @@ func TestDeleteCollection(t *testing.T) {
 		cm.Labels = map[string]string{"odd": map[bool]string{true: "yes", false: "no"}[name != "b"]}
 		create(t, client, cm)
 	}
-	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "odd=yes"}); err != nil {
+	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "odd=yes"}); err != nil {
 		t.Fatal(err)
 	}
 	left, err := maps.List(t.Context(), metav1.ListOptions{})
@@ -163,7 +170,8 @@ func TestDeleteCollection(t *testing.T) {
 func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 	client := start(t).client(t)
 	namespaces := client.CoreV1().Namespaces()
-	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := namespaces.Delete(t.Context(), "ns", metav1.DeleteOptions{}); err != nil {
@@ -173,7 +181,8 @@ func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 	if err != nil || ns.Status.Phase != corev1.NamespaceTerminating || ns.DeletionTimestamp == nil {
 		t.Fatalf("got %+v, %v", ns, err)
 	}
-	if _, err := client.CoreV1().ConfigMaps("ns").Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if _, err := client.CoreV1().ConfigMaps("ns").Create(t.Context(), configMap("a", nil),
+		metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("create in a terminating namespace: %v", err)
 	}
 	ns.Spec.Finalizers = nil
@@ -188,7 +197,8 @@ func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 // markUnheld makes a namespace that nothing holds, and deletes it, which only marks it.
 func markUnheld(t *testing.T, spaces typedcorev1.NamespaceInterface) *corev1.Namespace {
 	t.Helper()
-	free, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "free"}}, metav1.CreateOptions{})
+	free, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "free"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +218,13 @@ func TestNamespaceIsMarkedFirst(t *testing.T) {
 	spaces := client.CoreV1().Namespaces()
 	free := markUnheld(t, spaces)
 	got, err := spaces.Get(t.Context(), "free", metav1.GetOptions{})
-	if err != nil || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil || got.Status.Phase != corev1.NamespaceTerminating {
+	if err != nil || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil ||
+		got.Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("after the first deletion: %+v, %v", got, err)
 	}
 	last := &corev1.Namespace{}
-	if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("free").Do(t.Context()).Into(last); err != nil || last.UID != free.UID {
+	if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("free").Do(t.Context()).Into(
+		last); err != nil || last.UID != free.UID {
 		t.Fatalf("the last deletion answers %+v, %v", last, err)
 	}
 	if _, err := spaces.Get(t.Context(), "free", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -229,12 +241,14 @@ func TestDeleteOptionsOfAnyVersion(t *testing.T) {
 		{"application/yaml", "kind: DeleteOptions\napiVersion: example.com/v1\n", ""},
 		{"application/json", `{}`, ""},
 		{"application/json", `{"kind":"Pod","apiVersion":"v1"}`, `no kind "Pod" is registered for version "v1"`},
-		{"application/json", `{"kind":"CreateOptions","apiVersion":"v1"}`, "converting (v1.CreateOptions) to (v1.DeleteOptions)"},
+		{"application/json", `{"kind":"CreateOptions","apiVersion":"v1"}`,
+			"converting (v1.CreateOptions) to (v1.DeleteOptions)"},
 		{"application/json", `{"kind":"DeleteOptions","apiVersion":"a/b/c"}`, "unexpected GroupVersion string: a/b/c"},
 		{"application/json", `{"gracePeriodSeconds":"x"}`, "DeleteOptions.gracePeriodSeconds of type int64"},
 		{"application/vnd.kubernetes.protobuf", "x", "expected prefix [107 56 115 0]"},
 	} {
-		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+			metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 		err := f.client(t).CoreV1().RESTClient().Delete().Resource("configmaps").Namespace("default").Name("c").
@@ -248,8 +262,8 @@ func TestDeleteOptionsOfAnyVersion(t *testing.T) {
 	}
 }
 
-// TestTerminatingNamespace: the first deletion waits for dependents also where they are only not to be orphaned. While something is left
-// to be done then, further ones change nothing, whatever they ask for, and are shown to no admission.
+// TestTerminatingNamespace: the first deletion waits for dependents also where they are only not to be orphaned. While
+// something is left to be done then, further ones change nothing, whatever they ask for, and are shown to no admission.
 func TestTerminatingNamespace(t *testing.T) {
 	client := start(t).client(t)
 	spaces := client.CoreV1().Namespaces()
@@ -269,7 +283,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
 		again := &corev1.Namespace{}
 		o := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan), DryRun: dry}
-		if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("ns").Body(&o).Do(t.Context()).Into(again); err != nil {
+		if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("ns").Body(&o).Do(t.Context()).Into(
+			again); err != nil {
 			t.Errorf("again, dry %v: %v", dry, err)
 		}
 		if again.ResourceVersion != ns.ResourceVersion || !slices.Equal(again.Finalizers, ns.Finalizers) {
@@ -283,7 +298,8 @@ func TestChangeRemovesWhatIsDeleted(t *testing.T) {
 	client := start(t).client(t)
 	spaces := client.CoreV1().Namespaces()
 	markUnheld(t, spaces)
-	got, err := spaces.Patch(t.Context(), "free", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	got, err := spaces.Patch(t.Context(), "free", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`),
+		metav1.PatchOptions{})
 	if err != nil || got.Labels["a"] != "b" {
 		t.Errorf("patched: %+v, %v", got, err)
 	}

@@ -14,13 +14,14 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestDirectReads: where reads are as new as the store, limits count at any version, and what the store doesn't have isn't
-// waited for.
+// TestDirectReads: where reads are as new as the store, limits count at any version, and what the store doesn't have
+// isn't waited for.
 func TestDirectReads(t *testing.T) {
 	f := start(t, func(c *options.Config) { c.WatchCacheSizes = []string{"configmaps#0", "secrets#5"} })
 	client := f.client(t).CoreV1()
 	for _, name := range []string{"a", "b"} {
-		if _, err := client.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +33,8 @@ func TestDirectReads(t *testing.T) {
 	tells := func(f *fixture, resource string, again bool) {
 		t.Helper()
 		resp, text := f.with(t, "GET", "/api/v1/namespaces/default/"+resource+never, "")
-		if resp.StatusCode != 504 || !strings.Contains(text, "ResourceVersionTooLarge") || strings.Contains(text, "retryAfterSeconds") != again {
+		if resp.StatusCode != 504 || !strings.Contains(text, "ResourceVersionTooLarge") ||
+			strings.Contains(text, "retryAfterSeconds") != again {
 			t.Errorf("%s: %d %s", resource, resp.StatusCode, text)
 		}
 	}
@@ -91,7 +93,8 @@ func TestEventsAreReadDirectly(t *testing.T) {
 		f := start(t, func(c *options.Config) { c.WatchCacheSizes = strings.Fields(sizes) })
 		events := f.client(t).CoreV1().Events("default")
 		for _, name := range []string{"a", "b"} {
-			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
+			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name},
+				InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
 			if _, err := events.Create(t.Context(), e, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}

@@ -27,12 +27,15 @@ func (f *fixture) told(t *testing.T) map[string]string {
 	}
 	out := map[string]string{}
 	for path, accepts := range map[string][]string{
-		"/openapi/v2":                     {"application/json", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"},
-		"/openapi/v3":                     {"application/json"},
-		"/openapi/v3/apis/example.com/v1": {"application/json", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"},
+		"/openapi/v2": {"application/json",
+			"application/com.github.proto-openapi.spec.v2@v1.0+protobuf"},
+		"/openapi/v3": {"application/json"},
+		"/openapi/v3/apis/example.com/v1": {"application/json",
+			"application/com.github.proto-openapi.spec.v3@v1.0+protobuf"},
 		"/openapi/v3/apis/example.org/v1": {"application/json"},
-		"/apis":                           {"application/json", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"},
-		"/apis/example.com/v1":            {"application/json"},
+		"/apis": {"application/json",
+			"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"},
+		"/apis/example.com/v1": {"application/json"},
 	} {
 		for _, accept := range accepts {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
@@ -49,14 +52,15 @@ func (f *fixture) told(t *testing.T) map[string]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out[path+" "+accept] = fmt.Sprintf("%d %s %x", response.StatusCode, response.Header.Get("ETag"), sha256.Sum256(body))
+			out[path+" "+accept] = fmt.Sprintf("%d %s %x", response.StatusCode, response.Header.Get("ETag"),
+				sha256.Sum256(body))
 		}
 	}
 	return out
 }
 
-// TestServersTellTheSame: what documents say, and the hashes that stand for it, are the same at two servers with the same definitions,
-// whatever the order in which these were made, and at one that comes back.
+// TestServersTellTheSame: what documents say, and the hashes that stand for it, are the same at two servers with the
+// same definitions, whatever the order in which these were made, and at one that comes back.
 func TestServersTellTheSame(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })

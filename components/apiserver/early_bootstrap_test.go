@@ -13,11 +13,13 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestEarlyStart: a server on memory writes what all clusters start with while it is made; one that can't be made leaves nothing behind.
+// TestEarlyStart: a server on memory writes what all clusters start with while it is made; one that can't be made
+// leaves nothing behind.
 func TestEarlyStart(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
+	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+		AuthorizationModes: []string{"RBAC"}}
 	s, err := New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,11 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestBeforeAllIsInstalled: until custom resources and the APIs of other servers are known, only what is sure not to be there isn't.
+// TestBeforeAllIsInstalled: until custom resources and the APIs of other servers are known, only what is sure not to be
+// there isn't.
 func TestBeforeAllIsInstalled(t *testing.T) {
-	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+		AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,8 @@ func TestBeforeAllIsInstalled(t *testing.T) {
 		t.Helper()
 		for path, code := range codes {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
-			r = r.WithContext(request.WithUser(r.Context(), &user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup}}))
+			r = r.WithContext(request.WithUser(r.Context(),
+				&user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup}}))
 			w := httptest.NewRecorder()
 			s.front.Handler().ServeHTTP(w, r)
 			if w.Code != code {
@@ -44,7 +47,9 @@ func TestBeforeAllIsInstalled(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	expect("when it is ready", map[string]int{"/apis/example.com/v1/widgets": 404, "/apis/example.com/v1": 404, "/apis/example.com": 404, "/nothing": 404})
+	expect("when it is ready",
+		map[string]int{"/apis/example.com/v1/widgets": 404, "/apis/example.com/v1": 404, "/apis/example.com": 404,
+			"/nothing": 404})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

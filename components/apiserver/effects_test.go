@@ -54,7 +54,8 @@ func (c heldClock) After(d time.Duration) <-chan time.Time {
 	return c.RealClock.After(d)
 }
 
-// TestShutdownDelay: a server that is told to end says so at /readyz, and serves on for a while, also on new connections.
+// TestShutdownDelay: a server that is told to end says so at /readyz, and serves on for a while, also on new
+// connections.
 func TestShutdownDelay(t *testing.T) {
 	held := heldClock{delay: 1000 * time.Hour, over: make(chan time.Time)}
 	f := start(t, func(c *options.Config) { c.Serving.ShutdownDelay, c.Clock = held.delay, held })
@@ -64,7 +65,8 @@ func TestShutdownDelay(t *testing.T) {
 		f.stop()
 		close(stopped)
 	}()
-	eventually(t, "not ready", func() bool { return f.ask(t, http.MethodGet, "/readyz").StatusCode == http.StatusInternalServerError })
+	eventually(t, "not ready",
+		func() bool { return f.ask(t, http.MethodGet, "/readyz").StatusCode == http.StatusInternalServerError })
 	if r := f.ask(t, http.MethodGet, "/livez"); r.StatusCode != http.StatusOK {
 		t.Errorf("livez: %d", r.StatusCode)
 	}
@@ -99,7 +101,8 @@ func TestRequestTimeout(t *testing.T) {
 	for _, query := range []string{"", "?timeout=10m"} {
 		never, write := io.Pipe()
 		defer write.Close()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+f.server.Addr().String()+"/api/v1/namespaces/default/configmaps"+query, never)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			"https://"+f.server.Addr().String()+"/api/v1/namespaces/default/configmaps"+query, never)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,8 @@ func TestRequestTimeout(t *testing.T) {
 // TestStreams tells clients how many requests a connection may have.
 func TestStreams(t *testing.T) {
 	f := start(t, func(c *options.Config) { c.Serving.HTTP2Streams = 7 })
-	conn, err := tls.Dial("tcp", f.server.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	conn, err := tls.Dial("tcp", f.server.Addr().String(),
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestGoaway: some requests make their client connect anew, without failing.
+// TestGoaway: some requests make their client reconnect, without failing.
 func TestGoaway(t *testing.T) {
 	for chance, want := range map[float64]bool{0: false, 0.02: true} {
 		f := start(t, func(c *options.Config) { c.Serving.GoawayChance = chance })
@@ -161,7 +165,8 @@ func TestGoaway(t *testing.T) {
 			}
 		}})
 		for range 1000 { // of which none says goodbye with a chance of 2 in a thousand million
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+f.server.Addr().String()+"/version", nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+f.server.Addr().String()+"/version",
+				nil)
 			if err != nil {
 				t.Fatal(err)
 			}

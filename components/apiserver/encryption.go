@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
 	"quintet.dev/quintet/internal/health"
 )
@@ -22,7 +22,7 @@ func loadKeys(b *base) (*encryption.Keys, error) {
 }
 
 // resourcesByKey tells of which resource the object at a key is; of none, for what the server keeps for itself.
-func resourcesByKey(prefix string, rows []*kinds.Kind) func(key string) (schema.GroupResource, bool) {
+func resourcesByKey(prefix string, rows []*api.Kind) func(key string) (schema.GroupResource, bool) {
 	known := make(map[string]schema.GroupResource, len(rows))
 	for _, row := range rows {
 		known[row.Prefix] = schema.GroupResource{Group: row.Hub.Group, Resource: row.Resource}
@@ -42,7 +42,7 @@ func resourcesByKey(prefix string, rows []*kinds.Kind) func(key string) (schema.
 	}
 }
 
-// keyChecks are the checks of key management services: a restart mends none of them, so that /livez is without.
+// keyChecks are the checks of key management services: a restart would fix none of them, so /livez leaves them out.
 func keyChecks(keys *encryption.Keys) []health.Check {
 	var out []health.Check
 	for _, c := range keys.Checks() {

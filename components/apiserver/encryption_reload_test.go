@@ -15,10 +15,11 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestKeyIsLostWhileServing: once the file of keys no longer has the one that an object was encrypted with, it can neither be had nor
-// deleted, whatever is in memory. What is written from then on can.
+// TestKeyIsLostWhileServing: once the file of keys no longer has the one that an object was encrypted with, it can
+// neither be had nor deleted, whatever is in memory. What is written from then on can.
 func TestKeyIsLostWhileServing(t *testing.T) {
-	defer func(old time.Duration) { controller.EncryptionConfigFileChangePollDuration = old }(controller.EncryptionConfigFileChangePollDuration)
+	defer func(old time.Duration) { controller.EncryptionConfigFileChangePollDuration = old }(
+		controller.EncryptionConfigFileChangePollDuration)
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	put := func(content string) {
@@ -46,16 +47,19 @@ func TestKeyIsLostWhileServing(t *testing.T) {
 	}
 	put(strings.NewReplacer("aesgcm", "aescbc", "YWFh", "YmJi").Replace(encryptAll))
 	var err error
-	for deadline := time.Now().Add(time.Minute); err == nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); err == nil &&
+		time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		_, err = secrets.Get(t.Context(), "lost", metav1.GetOptions{})
 	}
-	if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "Internal error occurred: no matching prefix found") {
+	if !apierrors.IsInternalError(err) ||
+		!strings.Contains(err.Error(), "Internal error occurred: no matching prefix found") {
 		t.Errorf("get: %v", err)
 	}
 	if err := secrets.Delete(t.Context(), "lost", metav1.DeleteOptions{}); !apierrors.IsInternalError(err) {
 		t.Errorf("delete: %v", err)
 	}
-	if list, err := secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil {
+	if list, err := secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 ||
+		list.Items[0].DeletionTimestamp != nil {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	create("next")

@@ -75,7 +75,8 @@ func TestEncryption(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x"}
 	for _, err := range []error{
 		second(core.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{})),
-		second(core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{})),
+		second(core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta},
+			metav1.CreateOptions{})),
 		second(core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})),
 	} {
@@ -97,14 +98,16 @@ func TestEncryption(t *testing.T) {
 	}
 	touch := func() *corev1.Secret {
 		t.Helper()
-		after, err := core.Secrets("default").Patch(t.Context(), "x", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		after, err := core.Secrets("default").Patch(t.Context(), "x", types.MergePatchType, []byte("{}"),
+			metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return after
 	}
 	after := touch()
-	if got := lying(t, store, "/registry/secrets/default/x"); got != "k8s:enc:aesgcm:v1:new:" || after.ResourceVersion == before.ResourceVersion {
+	if got := lying(t, store, "/registry/secrets/default/x"); got != "k8s:enc:aesgcm:v1:new:" ||
+		after.ResourceVersion == before.ResourceVersion {
 		t.Errorf("an update that changes nothing leaves it as %q", got)
 	}
 	if again := touch(); again.ResourceVersion != after.ResourceVersion {
@@ -114,14 +117,15 @@ func TestEncryption(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestKeyServiceHealth: a key management service that doesn't answer shows in /healthz and /readyz, and doesn't let the
-// server be started anew.
+// TestKeyServiceHealth: a key management service that doesn't answer shows in /healthz and /readyz, and keeps the
+// server from restarting.
 func TestKeyServiceHealth(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	content := `apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources: [
-  {resources: [secrets], providers: [{kms: {apiVersion: v2, name: k, endpoint: 'unix://` + file + `.sock', timeout: 10ms}}]}]`
+  {resources: [secrets], providers: [{kms: {apiVersion: v2, name: k, endpoint: 'unix://` + file +
+		`.sock', timeout: 10ms}}]}]`
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +144,13 @@ resources: [
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || !strings.Contains(string(body), want) || (response.StatusCode == http.StatusOK) != strings.Contains(path, "livez") {
+		if err != nil || !strings.Contains(string(body), want) ||
+			(response.StatusCode == http.StatusOK) != strings.Contains(path, "livez") {
 			t.Errorf("%s: %d %s, %v", path, response.StatusCode, body, err)
 		}
 	}
-	_, err = f.client(t).CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+	_, err = f.client(t).CoreV1().Secrets("default").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	if !apierrors.IsInternalError(err) || strings.Contains(err.Error(), "/registry/") {
 		t.Errorf("a Secret that can't be encrypted: %v", err)
 	}

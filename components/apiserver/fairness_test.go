@@ -68,10 +68,12 @@ func TestFairness(t *testing.T) {
 	})
 	eventually(t, "the schema's status tells that its level exists", func() bool {
 		s, err := admin.FlowcontrolV1().FlowSchemas().Get(ctx, schema.Name, metav1.GetOptions{})
-		return err == nil && len(s.Status.Conditions) == 1 && s.Status.Conditions[0].Status == flowcontrolv1.ConditionFalse
+		return err == nil && len(s.Status.Conditions) == 1 &&
+			s.Status.Conditions[0].Status == flowcontrolv1.ConditionFalse
 	})
 	level.Spec.Limited.NominalConcurrencyShares = ptr.To(int32(0))
-	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Update(ctx, level, metav1.UpdateOptions{}); err != nil {
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Update(ctx, level,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// A level without seats still serves one request at a time; this one doesn't end.
@@ -81,7 +83,8 @@ func TestFairness(t *testing.T) {
 		r := get()
 		return r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") != ""
 	})
-	dump, err := admin.CoreV1().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_priority_levels").Do(ctx).Raw()
+	dump, err := admin.CoreV1().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_priority_levels").Do(
+		ctx).Raw()
 	if err != nil || !strings.Contains(string(dump), "\nalice,") {
 		t.Errorf("the dump of levels: %v\n%s", err, dump)
 	}
@@ -111,7 +114,8 @@ func hold(t *testing.T, transport *http.Client, url string) (release func()) {
 	go func() {
 		defer close(ended)
 		for holding.Err() == nil { // it may be refused itself
-			body, unfinished := io.Pipe() // anew, as a client that still reads the last one's body sends no other
+			// a new request, as a client that still reads the last one's body sends no other
+			body, unfinished := io.Pipe()
 			held, err := http.NewRequestWithContext(holding, http.MethodPost, url, body)
 			if err != nil {
 				t.Error(err)
@@ -133,22 +137,25 @@ func ofAlice() (*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfigura
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "alice"},
 			MatchingPrecedence:         2,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "alice"}}},
+				Subjects: []flowcontrolv1.Subject{
+					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "alice"}}},
 				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"},
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true,
+					Namespaces: []string{"*"},
 				}},
 			}},
-		}}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
-			Type: flowcontrolv1.PriorityLevelEnablementLimited,
-			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: ptr.To(int32(10)), BorrowingLimitPercent: ptr.To(int32(0)),
-				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
-			},
-		}}
+		}}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta,
+			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+				Type: flowcontrolv1.PriorityLevelEnablementLimited,
+				Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+					NominalConcurrencyShares: ptr.To(int32(10)), BorrowingLimitPercent: ptr.To(int32(0)),
+					LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+				},
+			}}
 }
 
-// TestFairnessQueues: beyond the seats of a level requests wait, as many as its queue holds; the next are refused, and told when to
-// come again. Those that wait are served in their turn.
+// TestFairnessQueues: beyond the seats of a level requests wait, as many as its queue holds; the next are refused, and
+// told when to come again. Those that wait are served in their turn.
 func TestFairnessQueues(t *testing.T) {
 	f := start(t, fair)
 	ctx, admin := t.Context(), kubernetes.NewForConfigOrDie(f.as("admin"))
@@ -156,9 +163,11 @@ func TestFairnessQueues(t *testing.T) {
 	schema, level := ofAlice()
 	level.Spec.Limited.NominalConcurrencyShares = ptr.To(int32(1)) // of some hundred: one seat
 	level.Spec.Limited.LimitResponse = flowcontrolv1.LimitResponse{
-		Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 2},
+		Type:    flowcontrolv1.LimitResponseTypeQueue,
+		Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 2},
 	}
-	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	schema, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{})
@@ -217,9 +226,11 @@ func TestFairnessBorrows(t *testing.T) {
 	limited.NominalConcurrencyShares = ptr.To(int32(1)) // of some hundred: one seat
 	limited.BorrowingLimitPercent = nil                 // as many as there are
 	limited.LimitResponse = flowcontrolv1.LimitResponse{
-		Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 10},
+		Type:    flowcontrolv1.LimitResponseTypeQueue,
+		Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 10},
 	}
-	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
@@ -237,8 +248,10 @@ func TestFairnessBorrows(t *testing.T) {
 	for range many {
 		defer hold(t, transport, f.as("alice").Host+configMaps+"?dryRun=All")()
 	}
-	within(t, 2*time.Minute, "all are served", func() bool { // limits are set anew every 10 s
-		return shows(fmt.Sprintf(`apiserver_flowcontrol_current_executing_requests{flow_schema="borrower",priority_level="borrower"} %d`, many))
+	within(t, 2*time.Minute, "all are served", func() bool { // limits are adjusted every 10 s
+		return shows(fmt.Sprintf(
+			`apiserver_flowcontrol_current_executing_requests{flow_schema="borrower",priority_level="borrower"} %d`,
+			many))
 	})
 	if shows(`apiserver_flowcontrol_current_limit_seats{priority_level="borrower"} 1`) {
 		t.Error("the level has no more seats than its own")
@@ -258,7 +271,8 @@ func TestWatchesHoldNoSeats(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := alice.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{})
+	_, err := alice.CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a write beside 40 watches: %v", err)
 	}

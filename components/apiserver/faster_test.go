@@ -14,7 +14,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// raced is a store in which somebody else is always faster to remove a lease.
+// raced is a store in which another client always removes a lease first.
 type raced struct{ storage.Store }
 
 func (s raced) Delete(ctx context.Context, key string, expected int64) (int64, error) {
@@ -25,13 +25,16 @@ func (s raced) Delete(ctx context.Context, key string, expected int64) (int64, e
 	return revision, err
 }
 
-// TestLastFinalizerTwice: of two that take away the last finalizer, the slower one has what it wanted too. It doesn't bring the
-// object back, though updates of leases may create them.
+// TestLastFinalizerTwice: of two that take away the last finalizer, the slower one has what it wanted too. It doesn't
+// bring the object back, though updates of leases may create them.
 func TestLastFinalizerTwice(t *testing.T) {
 	store := raced{memory.New(nil)}
 	t.Cleanup(func() { _ = store.Close() })
-	leases := start(t, func(c *options.Config) { c.Storage, c.Store = "", store }).client(t).CoordinationV1().Leases("default")
-	l, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"a/b"}}}, metav1.CreateOptions{})
+	leases := start(t, func(c *options.Config) { c.Storage, c.Store = "", store }).client(t).CoordinationV1().Leases(
+		"default")
+	l, err := leases.Create(t.Context(),
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"a/b"}}},
+		metav1.CreateOptions{})
 	if err == nil {
 		err = leases.Delete(t.Context(), "a", metav1.DeleteOptions{})
 	}

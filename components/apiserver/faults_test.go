@@ -16,7 +16,8 @@ import (
 // send makes a request with a JSON body and gives the answer, whatever it is.
 func send(t *testing.T, client rest.Interface, verb, path, body string, into any) {
 	t.Helper()
-	raw, err := client.Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).DoRaw(t.Context())
+	raw, err := client.Verb(verb).AbsPath(path).SetHeader("Content-Type",
+		"application/json").Body([]byte(body)).DoRaw(t.Context())
 	if len(raw) == 0 {
 		t.Fatalf("%s %s: %v", verb, path, err)
 	}
@@ -25,22 +26,26 @@ func send(t *testing.T, client rest.Interface, verb, path, body string, into any
 	}
 }
 
-// TestFaultsOfMetadataAmongOthers: kinds tell once more what is wrong with the metadata of a changed object, each in a place of its
-// own among the faults of the rest, and clients see that order.
+// TestFaultsOfMetadataAmongOthers: kinds tell once more what is wrong with the metadata of a changed object, each in a
+// place of its own among the faults of the rest, and clients see that order.
 func TestFaultsOfMetadataAmongOthers(t *testing.T) {
 	client := start(t).client(t).CoreV1().RESTClient()
 	const labels = `,"labels":{"ok":"-a"}`
 	for name, c := range map[string]struct{ path, kind, before, after, want string }{
-		"the object, then the change": {"/apis/rbac.authorization.k8s.io/v1/clusterroles", `"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"`,
+		"the object, then the change": {"/apis/rbac.authorization.k8s.io/v1/clusterroles",
+			`"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"`,
 			``, `,"rules":[{"verbs":[]}]`, "labels labels labels verbs apiGroups resources labels"},
-		"the change first": {"/apis/storage.k8s.io/v1/volumeattributesclasses", `"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttributesClass"`,
-			`,"driverName":"d.example.com","parameters":{"a":"b"}`, `,"driverName":"d.example.com","parameters":{"a":"c"}`,
+		"the change first": {"/apis/storage.k8s.io/v1/volumeattributesclasses",
+			`"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttributesClass"`,
+			`,"driverName":"d.example.com","parameters":{"a":"b"}`,
+			`,"driverName":"d.example.com","parameters":{"a":"c"}`,
 			"labels labels labels parameters labels"},
 		"the object twice": {"/api/v1/persistentvolumes", `"apiVersion":"v1","kind":"PersistentVolume"`,
 			`,"spec":{"capacity":{"storage":"1"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}`,
 			`,"spec":{"capacity":{"storage":"1"},"accessModes":[],"hostPath":{"path":"/x"}}`,
 			"labels labels labels accessModes labels accessModes"},
-		"both, in that order": {"/api/v1/namespaces", `"apiVersion":"v1","kind":"Namespace"`, ``, ``, "labels labels labels labels"},
+		"both, in that order": {"/api/v1/namespaces", `"apiVersion":"v1","kind":"Namespace"`, ``, ``,
+			"labels labels labels labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := func(labels, rest string) string {
@@ -113,13 +118,14 @@ func TestFaultsOfNewObjects(t *testing.T) {
 	}
 }
 
-// TestNewTimesOfManagersAlone: what says of nothing but the managers' times that they are others changes nothing, though it leaves out
-// what the server adds.
+// TestNewTimesOfManagersAlone: what says of nothing but the managers' times that they are others changes nothing,
+// though it leaves out what the server adds.
 func TestNewTimesOfManagersAlone(t *testing.T) {
 	client := start(t).client(t).CoreV1().RESTClient()
 	const path = "/api/v1/namespaces/default/configmaps"
 	var made, after metav1.PartialObjectMetadata
-	send(t, client, http.MethodPost, path, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"b"}}`, &made)
+	send(t, client, http.MethodPost, path,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"b"}}`, &made)
 	mine := made.ManagedFields[0]
 	mine.Time = &metav1.Time{Time: made.CreationTimestamp.AddDate(-1, 0, 0)}
 	entry, err := json.Marshal(mine)
@@ -127,18 +133,20 @@ func TestNewTimesOfManagersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, client, http.MethodPut, path+"/x",
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","managedFields":[`+string(entry)+`]},"data":{"a":"b"}}`, &after)
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","managedFields":[`+string(
+			entry)+`]},"data":{"a":"b"}}`, &after)
 	if after.ResourceVersion == "" || after.ResourceVersion != made.ResourceVersion {
 		t.Errorf("version %q became %q", made.ResourceVersion, after.ResourceVersion)
 	}
 }
 
-// TestConditionsOfTemplatesOfJobs: a rule for pods' failures looks for conditions that are true unless it says otherwise, also where jobs
-// are only to come of it.
+// TestConditionsOfTemplatesOfJobs: a rule for pods' failures looks for conditions that are true unless it says
+// otherwise, also where jobs are only to come of it.
 func TestConditionsOfTemplatesOfJobs(t *testing.T) {
 	client := start(t).client(t).CoreV1().RESTClient()
 	var made batchv1.CronJob
-	send(t, client, http.MethodPost, "/apis/batch/v1/namespaces/default/cronjobs", `{"apiVersion":"batch/v1","kind":"CronJob",
+	send(t, client, http.MethodPost, "/apis/batch/v1/namespaces/default/cronjobs",
+		`{"apiVersion":"batch/v1","kind":"CronJob",
 		"metadata":{"name":"x"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{
 			"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]},
 			"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}}}`, &made)
@@ -148,11 +156,14 @@ func TestConditionsOfTemplatesOfJobs(t *testing.T) {
 	}
 }
 
-// TestServiceCIDROfTheServer: who says that the server's own addresses are ready has applied that, as upstream's controller does.
+// TestServiceCIDROfTheServer: who says that the server's own addresses are ready has applied that, as upstream's
+// controller does.
 func TestServiceCIDROfTheServer(t *testing.T) {
 	got := tellingServiceCIDR(t, start(t).client(t))
-	i := slices.IndexFunc(got.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
-	if i < 0 || got.ManagedFields[i].Manager != "kubernetes-service-cidr-controller" || got.ManagedFields[i].Operation != metav1.ManagedFieldsOperationApply {
+	i := slices.IndexFunc(got.ManagedFields,
+		func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
+	if i < 0 || got.ManagedFields[i].Manager != "kubernetes-service-cidr-controller" ||
+		got.ManagedFields[i].Operation != metav1.ManagedFieldsOperationApply {
 		t.Errorf("managed by %v", got.ManagedFields)
 	}
 }

@@ -27,17 +27,20 @@ func TestLoopbackIsNoEndpoint(t *testing.T) {
 	if len(cidr.Spec.CIDRs) != 1 || cidr.Spec.CIDRs[0] != "10.0.0.0/24" {
 		t.Errorf("service CIDR: %+v", cidr)
 	}
-	if e, err := client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if e, err := client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("endpoints %+v, %v", e.Subsets, err)
 	}
 }
 
-// tellingServiceCIDR is the object of the server's ranges once it says that they can be used: a moment after the server is ready.
+// tellingServiceCIDR is the object of the server's ranges once it says that they can be used: a moment after the server
+// is ready.
 func tellingServiceCIDR(t *testing.T, client kubernetes.Interface) (cidr *networkingv1.ServiceCIDR) {
 	t.Helper()
 	eventually(t, "the service CIDR is ready", func() bool {
 		var err error
-		if cidr, err = client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{}); err != nil {
+		if cidr, err = client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes",
+			metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		return meta.IsStatusConditionTrue(cidr.Status.Conditions, "Ready")
@@ -83,15 +86,19 @@ func TestWhatTheServerMakesIsItsOwn(t *testing.T) {
 	}
 	get := metav1.GetOptions{}
 	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), "default", get)
-	if got := booked(namespace, err); got != `kube-apiserver Update v1 {"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/metadata.name":{}}}}` {
+	if got := booked(namespace,
+		err); got != `kube-apiserver Update v1 {"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/metadata.name":{}}}}` {
 		t.Errorf("namespace: %s", got)
 	}
 	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "cluster-admin", get)
-	if got := booked(role, err); got != `kube-apiserver Update rbac.authorization.k8s.io/v1 {"f:metadata":{"f:annotations":{".":{},"f:rbac.authorization.kubernetes.io/autoupdate":{}},"f:labels":{".":{},"f:kubernetes.io/bootstrapping":{}}},"f:rules":{}}` {
+	if got := booked(role,
+		err); got != `kube-apiserver Update rbac.authorization.k8s.io/v1 {"f:metadata":{"f:annotations":{".":{},"f:rbac.authorization.kubernetes.io/autoupdate":{}},"f:labels":{".":{},"f:kubernetes.io/bootstrapping":{}}},"f:rules":{}}` {
 		t.Errorf("role: %s", got)
 	}
 	level, err := client.FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), "exempt", get)
-	if got, want := booked(level, err), "api-priority-and-fairness-config-producer-v1 Update flowcontrol.apiserver.k8s.io/v1 "; !strings.HasPrefix(got, want) {
+	if got, want := booked(level,
+		err), "api-priority-and-fairness-config-producer-v1 Update flowcontrol.apiserver.k8s.io/v1 "; !strings.HasPrefix(got,
+		want) {
 		t.Errorf("priority level: %s", got)
 	}
 }

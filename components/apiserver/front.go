@@ -43,7 +43,7 @@ func newFront(b *base, s apiParts, p *progress) (*server.Server, error) {
 		Route: route(s.catalog, s.api, s.peers), Installed: p.installed.Load,
 		MaxInFlight: b.config.MaxRequestsInFlight, MaxMutatingInFlight: b.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: b.config.RequestTimeout, MaxStreams: serving.HTTP2Streams,
-		Edge: edge(*serving), Clock: b.config.Clock,
+		Edge: edge(*serving), Last: b.config.Filter, Clock: b.config.Clock,
 		Shutdown: server.Shutdown{
 			Delay: serving.ShutdownDelay, Left: p.left, RetryAfter: serving.ShutdownSendRetryAfter,
 			WatchGrace: serving.ShutdownWatchGrace,

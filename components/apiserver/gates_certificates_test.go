@@ -39,20 +39,24 @@ func TestGatesOfCertificates(t *testing.T) {
 	for _, usual := range []bool{true, false} {
 		f := start(t, func(c *options.Config) {
 			c.ClientCAFile, c.EnableAdmission = file, []string{"NodeRestriction"}
-			c.FeatureGates = map[string]bool{"AllowParsingUserUIDFromCertAuth": usual, "AllowInsecureKubeletCertificateSigningRequests": !usual}
+			c.FeatureGates = map[string]bool{"AllowParsingUserUIDFromCertAuth": usual,
+				"AllowInsecureKubeletCertificateSigningRequests": !usual}
 		})
 		node := f.clientOf(t, &rest.Config{Host: "https://" + f.server.Addr().String(), TLSClientConfig: shown})
-		me, err := node.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		me, err := node.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[bool]string{true: "7"}[usual]; me.Status.UserInfo.Username != "system:node:n1" || me.Status.UserInfo.UID != want {
+		if want := map[bool]string{true: "7"}[usual]; me.Status.UserInfo.Username != "system:node:n1" ||
+			me.Status.UserInfo.UID != want {
 			t.Errorf("%v: %+v, want UID %q", usual, me.Status.UserInfo, want)
 		}
-		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: certificatesv1.KubeletServingSignerName, Request: asking(t, "system:node:n2"),
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		}}
+		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "c"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: certificatesv1.KubeletServingSignerName, Request: asking(t, "system:node:n2"),
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			}}
 		_, err = node.CertificatesV1().CertificateSigningRequests().Create(t.Context(), request, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) != usual || err != nil && !usual {
 			t.Errorf("%v: asking for a certificate of another node: %v", usual, err)
@@ -87,7 +91,8 @@ func withUID(t *testing.T, authority *certs.Authority, name, uid string) rest.TL
 	}
 	return rest.TLSClientConfig{
 		Insecure: true,
-		CertData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), KeyData: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		CertData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyData:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}
 }
 

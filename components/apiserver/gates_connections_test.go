@@ -42,7 +42,8 @@ func (shouting) PortForward(_ context.Context, _, _ string, port int32, stream i
 	return err
 }
 
-// TestGatePortForwardWebsockets: with a kubelet that speaks SPDY only. Clients that prefer WebSockets still can do without.
+// TestGatePortForwardWebsockets: with a kubelet that speaks SPDY only. Clients that prefer WebSockets still can do
+// without.
 func TestGatePortForwardWebsockets(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
@@ -57,10 +58,12 @@ func TestGatePortForwardWebsockets(t *testing.T) {
 					http.Error(w, err.Error(), http.StatusBadRequest)
 					return
 				}
-				streaming.ServePortForward(w, r, shouting{}, r.PathValue("pod"), "", options, time.Minute, time.Minute, streaming.SupportedProtocols)
+				streaming.ServePortForward(w, r, shouting{}, r.PathValue("pod"), "", options, time.Minute, time.Minute,
+					streaming.SupportedProtocols)
 			})
 			onlyNode(t, client, mux)
-			at := client.CoreV1().RESTClient().Post().Namespace("default").Resource("pods").Name("p").SubResource("portforward").URL()
+			at := client.CoreV1().RESTClient().Post().Namespace("default").Resource("pods").Name("p").SubResource(
+				"portforward").URL()
 			webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(at, f.as("admin"))
 			if err != nil {
 				t.Fatal(err)
@@ -80,21 +83,24 @@ func TestGatePortForwardWebsockets(t *testing.T) {
 			case !httpstream.IsUpgradeFailure(err):
 				t.Errorf("WebSocket: %v", err)
 			}
-			if got := forwarded(t, portforward.NewFallbackDialerForStreaming(webSocket, plain, httpstream.IsUpgradeFailure)); got != "8080: HELLO" {
+			if got := forwarded(t, portforward.NewFallbackDialerForStreaming(webSocket, plain,
+				httpstream.IsUpgradeFailure)); got != "8080: HELLO" {
 				t.Errorf("got %q", got)
 			}
 			var got []string
 			for len(asked) > 0 {
 				got = append(got, <-asked)
 			}
-			if want := map[bool][]string{true: {"SPDY/3.1", "SPDY/3.1"}, false: {"websocket", "websocket", "SPDY/3.1"}}[on]; !slices.Equal(got, want) {
+			if want := map[bool][]string{true: {"SPDY/3.1", "SPDY/3.1"},
+				false: {"websocket", "websocket", "SPDY/3.1"}}[on]; !slices.Equal(got, want) {
 				t.Errorf("the kubelet was asked for %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// TestGateExtendWebSocketsToKubelet: a kubelet that says that it speaks with WebSocket clients is left to, others are spoken SPDY to.
+// TestGateExtendWebSocketsToKubelet: a kubelet that says that it speaks with WebSocket clients is left to, others are
+// spoken SPDY to.
 func TestGateExtendWebSocketsToKubelet(t *testing.T) {
 	for _, c := range []struct {
 		on, declared bool
@@ -114,19 +120,24 @@ func TestGateExtendWebSocketsToKubelet(t *testing.T) {
 					t.Fatal(err)
 				}
 				node.Status.DeclaredFeatures = []string{"ExtendWebSocketsToKubelet"}
-				if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), node,
+					metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for subresource, protocol := range map[string]string{
-				"exec?command=x&stdout=true": "v5.channel.k8s.io", "attach?stdout=true": "v5.channel.k8s.io", "portforward": "SPDY/3.1+portforward.k8s.io",
+				"exec?command=x&stdout=true": "v5.channel.k8s.io", "attach?stdout=true": "v5.channel.k8s.io",
+				"portforward": "SPDY/3.1+portforward.k8s.io",
 			} {
 				conn, err := tls.Dial("tcp", f.server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				fmt.Fprintf(conn, "GET /api/v1/namespaces/default/pods/p/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-					"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: %s\r\n\r\n", subresource, protocol)
+				fmt.Fprintf(conn,
+					"GET /api/v1/namespaces/default/pods/p/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\nConnection: "+
+						"Upgrade\r\nUpgrade: websocket\r\n"+
+						"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+					subresource, protocol)
 				select {
 				case got := <-asked:
 					if got != c.want {
@@ -145,7 +156,8 @@ func TestGateExtendWebSocketsToKubelet(t *testing.T) {
 func forwarded(t *testing.T, dialer httpstream.Dialer) string {
 	t.Helper()
 	stop, ready, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop,
+		ready, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +189,8 @@ func forwarded(t *testing.T, dialer httpstream.Dialer) string {
 	return string(answer)
 }
 
-// TestGateRemoteRequestHeaderUID: whom proxies name by UID, who this server passes on to extension servers, and what these are told of
-// the headers.
+// TestGateRemoteRequestHeaderUID: users that proxies name by UID, users that this server passes on to extension
+// servers, and the headers that are published to these.
 func TestGateRemoteRequestHeaderUID(t *testing.T) {
 	authority, err := certs.NewAuthority("proxies")
 	if err != nil {
@@ -200,7 +212,8 @@ func TestGateRemoteRequestHeaderUID(t *testing.T) {
 			a.register(t)
 			want := func(of string) string { return map[bool]string{true: of}[on] }
 
-			proxied := &rest.Config{Host: "https://" + a.server.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: pair.Cert, KeyData: pair.Key}}
+			proxied := &rest.Config{Host: "https://" + a.server.Addr().String(),
+				TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: pair.Cert, KeyData: pair.Key}}
 			proxied.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return roundTrip(func(r *http.Request) (*http.Response, error) {
 					r = r.Clone(r.Context())
@@ -209,7 +222,8 @@ func TestGateRemoteRequestHeaderUID(t *testing.T) {
 					return next.RoundTrip(r)
 				})
 			})
-			me, err := a.clientOf(t, proxied).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+			me, err := a.clientOf(t, proxied).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+				&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,26 +231,33 @@ func TestGateRemoteRequestHeaderUID(t *testing.T) {
 				t.Errorf("who comes through a proxy is %+v", user)
 			}
 
-			if _, err := dynamic.NewForConfigOrDie(a.as("admin")).Resource(thingsOfTheZoo).Namespace("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+			if _, err := dynamic.NewForConfigOrDie(a.as("admin")).Resource(thingsOfTheZoo).Namespace("default").List(
+				t.Context(), metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			in := a.zoo.Requests("/apis/" + aggregationtest.GroupVersion.String() + "/namespaces/default/things")
-			if len(in) != 1 || in[0].Header.Get("X-Remote-User") != "admin" || in[0].Header.Get("X-Remote-Uid") != want("1") {
+			if len(in) != 1 || in[0].Header.Get("X-Remote-User") != "admin" ||
+				in[0].Header.Get("X-Remote-Uid") != want("1") {
 				t.Errorf("requests: %+v", in)
 			}
 
-			told, err := a.client(t).CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+			told, err := a.client(t).CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(),
+				"extension-apiserver-authentication", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := told.Data["requestheader-uid-headers"]; told.Data["requestheader-username-headers"] == "" || got != want(`["X-Id","X-Remote-Uid"]`) {
+			if got := told.Data["requestheader-uid-headers"]; told.Data["requestheader-username-headers"] == "" ||
+				got != want(`["X-Id","X-Remote-Uid"]`) {
 				t.Errorf("extension servers are told %v", told.Data)
 			}
 		})
 	}
-	config := options.Config{Storage: options.StorageMemory, FeatureGates: map[string]bool{"RemoteRequestHeaderUID": false}}
+	config := options.Config{Storage: options.StorageMemory,
+		FeatureGates: map[string]bool{"RemoteRequestHeaderUID": false}}
 	config.RequestHeader.UIDHeaders = []string{"X-Remote-Uid"}
-	if _, err := apiserver.New(config); err == nil || !strings.Contains(err.Error(), `--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled`) {
+	if _, err := apiserver.New(config); err == nil ||
+		!strings.Contains(err.Error(),
+			`--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled`) {
 		t.Errorf("headers that aren't read: %v", err)
 	}
 }

@@ -28,10 +28,11 @@ func gated(set map[string]bool) func(*options.Config) {
 	return func(c *options.Config) { c.FeatureGates = set }
 }
 
-// with asks with headers, given in pairs; the body is read, and decompressed by nobody.
+// with sends a request with headers, given in pairs; the body is read, but not decompressed.
 func (f *fixture) with(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+f.server.Addr().String()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+f.server.Addr().String()+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +46,14 @@ func (f *fixture) with(t *testing.T, method, path, body string, headers ...strin
 func TestGateAPIResponseCompression(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		f := start(t, gated(map[string]bool{"APIResponseCompression": on}))
-		large := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"large"},"data":{"a":"` + strings.Repeat("a", 200<<10) + `"}}`
-		if resp, text := f.with(t, "POST", "/api/v1/namespaces/default/configmaps", large, "Content-Type", "application/json"); resp.StatusCode != 201 {
+		large := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"large"},"data":{"a":"` +
+			strings.Repeat("a", 200<<10) + `"}}`
+		if resp, text := f.with(t, "POST", "/api/v1/namespaces/default/configmaps", large, "Content-Type",
+			"application/json"); resp.StatusCode != 201 {
 			t.Fatalf("%s", text)
 		}
-		for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/large"} {
+		for _, path := range []string{"/api/v1/namespaces/default/configmaps",
+			"/api/v1/namespaces/default/configmaps/large"} {
 			resp, _ := f.with(t, "GET", path, "", "Accept-Encoding", "gzip")
 			if zipped := resp.Header.Get("Content-Encoding") == "gzip"; zipped != on {
 				t.Errorf("%v: GET %s: compressed %v", on, path, zipped)
@@ -63,7 +67,8 @@ func TestGateCBOR(t *testing.T) {
 	features.SetFeatureDuringTest(t, clientfeatures.ClientsAllowCBOR, true)
 	features.SetFeatureDuringTest(t, clientfeatures.ClientsPreferCBOR, true)
 	store := memory.New(clock.RealClock{})
-	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}), func(c *options.Config) { c.Store = store })
+	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}),
+		func(c *options.Config) { c.Store = store })
 	f.define(t, widgetDefinition(t))
 	spoken := &mediaTypes{}
 	config := f.as("admin")
@@ -78,7 +83,8 @@ func TestGateCBOR(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	made, err := in.Create(t.Context(), widget(t, "a", `spec: {color: red}`), metav1.CreateOptions{FieldManager: "test"})
+	made, err := in.Create(t.Context(), widget(t, "a", `spec: {color: red}`),
+		metav1.CreateOptions{FieldManager: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +93,8 @@ func TestGateCBOR(t *testing.T) {
 	}
 	applied := widget(t, "a", `spec: {color: red}`)
 	applied.SetLabels(map[string]string{"by": "apply"})
-	if made, err = in.Apply(t.Context(), "a", applied, metav1.ApplyOptions{FieldManager: "other", Force: true}); err != nil || made.GetLabels()["by"] != "apply" {
+	if made, err = in.Apply(t.Context(), "a", applied,
+		metav1.ApplyOptions{FieldManager: "other", Force: true}); err != nil || made.GetLabels()["by"] != "apply" {
 		t.Errorf("applied: %v, %v", made, err)
 	}
 	list, err := in.List(t.Context(), metav1.ListOptions{})
@@ -105,7 +112,8 @@ func TestGateCBOR(t *testing.T) {
 	if spoken.saw("application/json") {
 		t.Error("something was in JSON")
 	}
-	page, err := store.List(t.Context(), storage.Range{Prefix: "/registry/" + widgets.Group + "/" + widgets.Resource + "/"})
+	page, err := store.List(t.Context(),
+		storage.Range{Prefix: "/registry/" + widgets.Group + "/" + widgets.Resource + "/"})
 	if err != nil || len(page.Items) != 1 || !serial.IsCBOR(page.Items[0].Value) {
 		t.Errorf("stored: %v, %v", page.Items, err)
 	}
@@ -133,8 +141,8 @@ func TestCBORIsOff(t *testing.T) {
 	}
 }
 
-// TestPatchesThatCBORHasNot: what kind of patch it is comes before the form of the answer; where no kind of object has such patches,
-// the answer isn't in CBOR either.
+// TestPatchesThatCBORHasNot: what kind of patch it is comes before the form of the answer; where no kind of object has
+// such patches, the answer isn't in CBOR either.
 func TestPatchesThatCBORHasNot(t *testing.T) {
 	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}))
 	f.define(t, widgetDefinition(t))
@@ -145,7 +153,8 @@ func TestPatchesThatCBORHasNot(t *testing.T) {
 		{custom, "application/cbor", "application/cbor"},
 		{custom, "application/cbor;as=Bogus;g=meta.k8s.io;v=v1", "application/json"},
 	} {
-		resp, text := f.with(t, "PATCH", c.path, "{}", "Content-Type", "application/merge-patch+cbor", "Accept", c.accept)
+		resp, text := f.with(t, "PATCH", c.path, "{}", "Content-Type", "application/merge-patch+cbor", "Accept",
+			c.accept)
 		if got := resp.Header.Get("Content-Type"); resp.StatusCode != 415 || got != c.media {
 			t.Errorf("%s as %s: %d %s %s", c.path, c.accept, resp.StatusCode, got, text)
 		}
@@ -193,10 +202,13 @@ func TestGateWatchList(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		client := start(t, gated(map[string]bool{"WatchList": on})).client(t)
 		w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{
-			SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+			SendInitialEvents: new(true), AllowWatchBookmarks: true,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
 		if !on {
-			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled") {
+			if !apierrors.IsInvalid(err) ||
+				!strings.Contains(err.Error(),
+					"sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled") {
 				t.Errorf("off: %v", err)
 			}
 			continue
@@ -234,7 +246,8 @@ func TestGateWebSocketPermission(t *testing.T) {
 			"clusterroles":        `{"metadata":{"name":"look"},"rules":[{"apiGroups":[""],"resources":["pods/exec"],"verbs":["get"]}]}`,
 			"clusterrolebindings": `{"metadata":{"name":"look"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"look"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"alice"}]}`,
 		} {
-			if resp, text := f.with(t, "POST", "/apis/rbac.authorization.k8s.io/v1/"+path, body, "Content-Type", "application/json"); resp.StatusCode != 201 {
+			if resp, text := f.with(t, "POST", "/apis/rbac.authorization.k8s.io/v1/"+path, body, "Content-Type",
+				"application/json"); resp.StatusCode != 201 {
 				t.Fatalf("%s", text)
 			}
 		}
@@ -246,7 +259,8 @@ func TestGateWebSocketPermission(t *testing.T) {
 		})
 		// There is no such pod: the question is who may look for it.
 		resp, text := f.with(t, "GET", "/api/v1/namespaces/default/pods/none/exec?command=sh&stdout=1", "",
-			"Authorization", "Bearer alice", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
+			"Authorization", "Bearer alice", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version",
+			"13",
 			"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol", "v5.channel.k8s.io")
 		if want := map[bool]int{true: 403, false: 404}[on]; resp.StatusCode != want {
 			t.Errorf("%v: %d %s", on, resp.StatusCode, text)
@@ -254,10 +268,12 @@ func TestGateWebSocketPermission(t *testing.T) {
 	}
 }
 
-// TestGatesOfOthers: what clusters set for all their components keeps no API server from starting, and is told as it was set.
+// TestGatesOfOthers: what clusters set for all their components keeps no API server from starting, and is told as it
+// was set.
 func TestGatesOfOthers(t *testing.T) {
 	f := start(t, gated(map[string]bool{"KubeletSeparateDiskGC": false, "OpenAPIEnums": false}))
-	if text := f.text(t, "/metrics"); !strings.Contains(text, `kubernetes_feature_enabled{name="KubeletSeparateDiskGC",stage="BETA"} 0`) {
+	if text := f.text(t, "/metrics"); !strings.Contains(text,
+		`kubernetes_feature_enabled{name="KubeletSeparateDiskGC",stage="BETA"} 0`) {
 		t.Error("the metric tells otherwise")
 	}
 	if text := f.text(t, "/openapi/v3/api/v1"); strings.Contains(text, "Possible enum values") {
@@ -274,14 +290,18 @@ func TestGateHPAScaleToZero(t *testing.T) {
 		scalers := f.client(t).AutoscalingV2().HorizontalPodAutoscalers("default")
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 		scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas = new(int32), 3
-		scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
-		if _, err := scalers.Create(t.Context(), scaler, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1",
+			Kind: "Deployment", Name: "d"}
+		if _, err := scalers.Create(t.Context(), scaler, metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", on, err)
 		}
-		scaler.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
-			Metric: autoscalingv2.MetricIdentifier{Name: "waiting"},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: resource.NewQuantity(1, resource.DecimalSI)},
-		}}}
+		scaler.Spec.Metrics = []autoscalingv2.MetricSpec{
+			{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: "waiting"},
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType,
+					Value: resource.NewQuantity(1, resource.DecimalSI)},
+			}}}
 		if _, err := scalers.Create(t.Context(), scaler, metav1.CreateOptions{}); (err == nil) != on {
 			t.Errorf("%v: %v", on, err)
 		}

@@ -68,13 +68,15 @@ func TestHealthNames(t *testing.T) {
 		return out
 	}
 	live := append([]string{"ping", "log", "loopback-serving-certificate", "etcd"}, upstreamsHooks...)
-	ready := slices.Concat([]string{"ping", "log", "etcd", "etcd-readiness", "informer-sync"}, upstreamsHooks, []string{"shutdown"})
+	ready := slices.Concat([]string{"ping", "log", "etcd", "etcd-readiness", "informer-sync"}, upstreamsHooks,
+		[]string{"shutdown"})
 	for path, want := range map[string][]string{"/livez": live, "/healthz": live, "/readyz": ready} {
 		if got := names(path); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	one, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/readyz/poststarthook/rbac/bootstrap-roles").DoRaw(t.Context())
+	one, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/readyz/poststarthook/rbac/bootstrap-roles").DoRaw(
+		t.Context())
 	if err != nil || string(one) != "ok" {
 		t.Errorf("a single check: %s, %v", one, err)
 	}
@@ -82,36 +84,41 @@ func TestHealthNames(t *testing.T) {
 
 // TestHealthNamesOfLess: what a server does without isn't told of.
 func TestHealthNamesOfLess(t *testing.T) {
-	f := start(t, gated(map[string]bool{"APIServerIdentity": false, "UnknownVersionInteroperabilityProxy": false}), func(c *options.Config) {
-		c.AuthorizationModes = []string{"AlwaysAllow"}
-	})
+	f := start(t, gated(map[string]bool{"APIServerIdentity": false, "UnknownVersionInteroperabilityProxy": false}),
+		func(c *options.Config) {
+			c.AuthorizationModes = []string{"AlwaysAllow"}
+		})
 	body, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/livez").Param("verbose", "").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"peer", "mixed-version", "identity-lease", "reload-proxy-client-cert", "fairness-config-consumer", "fairness-filter", "bootstrap-roles", "encryption"} {
+	for _, name := range []string{"peer", "mixed-version", "identity-lease", "reload-proxy-client-cert",
+		"fairness-config-consumer", "fairness-filter", "bootstrap-roles", "encryption"} {
 		if strings.Contains(string(body), name) {
 			t.Errorf("%s is there: %s", name, body)
 		}
 	}
-	for _, name := range []string{"poststarthook/max-in-flight-filter", "poststarthook/priority-and-fairness-config-producer"} {
+	for _, name := range []string{"poststarthook/max-in-flight-filter",
+		"poststarthook/priority-and-fairness-config-producer"} {
 		if !strings.Contains(string(body), name) {
 			t.Errorf("%s isn't there: %s", name, body)
 		}
 	}
 }
 
-// TestFirstObjectsOfLess: roles are written where somebody asks for them, flow schemas and priority levels by every server.
+// TestFirstObjectsOfLess: roles are written where RBAC is on, flow schemas and priority levels by every server.
 func TestFirstObjectsOfLess(t *testing.T) {
 	client := start(t, func(c *options.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} }).client(t)
 	roles, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(roles.Items) > 0 {
 		t.Errorf("%d roles, %v", len(roles.Items), err)
 	}
-	if bindings, err := client.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{}); err != nil || len(bindings.Items) > 0 {
+	if bindings, err := client.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(bindings.Items) > 0 {
 		t.Errorf("%d bindings, %v", len(bindings.Items), err)
 	}
-	if schemas, err := client.FlowcontrolV1().FlowSchemas().List(t.Context(), metav1.ListOptions{}); err != nil || len(schemas.Items) == 0 {
+	if schemas, err := client.FlowcontrolV1().FlowSchemas().List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(schemas.Items) == 0 {
 		t.Errorf("%d flow schemas, %v", len(schemas.Items), err)
 	}
 }

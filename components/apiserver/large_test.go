@@ -23,8 +23,8 @@ func large(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 }
 
-// TestTooLargeWithManagedFields: who owns what is given up for an object that is too large with it, but not by an apply,
-// whose business it is.
+// TestTooLargeWithManagedFields: who owns what is given up for an object that is too large with it, but not by an
+// apply, whose business it is.
 func TestTooLargeWithManagedFields(t *testing.T) {
 	for name, change := range map[string]func(*options.Config){
 		"memory": func(*options.Config) {},
@@ -40,7 +40,8 @@ func tooLargeWithManagedFields(t *testing.T, client kubernetes.Interface) {
 	maps := client.CoreV1().ConfigMaps("default")
 	small := func(name string) *corev1.ConfigMap {
 		t.Helper()
-		cm, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		cm, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,8 @@ func tooLargeWithManagedFields(t *testing.T, client kubernetes.Interface) {
 			for key := range large("").Data {
 				fmt.Fprintf(&patch, `,%q:"A"`, key)
 			}
-			return maps.Patch(t.Context(), "patch", types.MergePatchType, []byte(`{"data":{`+patch.String()[1:]+`}}`), metav1.PatchOptions{})
+			return maps.Patch(t.Context(), "patch", types.MergePatchType, []byte(`{"data":{`+patch.String()[1:]+`}}`),
+				metav1.PatchOptions{})
 		},
 	} {
 		cm, err := write()
@@ -78,8 +80,10 @@ func tooLargeWithManagedFields(t *testing.T, client kubernetes.Interface) {
 		if err != nil || len(got.Data) != 9999 || len(got.ManagedFields) != 0 || got.UID == "" {
 			t.Errorf("%s: %d keys, %d managers, %v", verb, len(got.Data), len(got.ManagedFields), err)
 		}
-		apply := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"mine":"1"}}`, cm.Name)
-		_, err = maps.Patch(t.Context(), cm.Name, types.ApplyPatchType, []byte(apply), metav1.PatchOptions{FieldManager: "m"})
+		apply := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"mine":"1"}}`,
+			cm.Name)
+		_, err = maps.Patch(t.Context(), cm.Name, types.ApplyPatchType, []byte(apply),
+			metav1.PatchOptions{FieldManager: "m"})
 		if err == nil || !strings.Contains(err.Error(), "etcdserver: request is too large") {
 			t.Errorf("%s, then apply: %v", verb, err)
 		}
@@ -92,7 +96,9 @@ func TestEtcdPrefix(t *testing.T) {
 	for i, prefix := range []string{"a/registry", "/a/registry", "/a/registry/"} {
 		f := start(t, onEtcdAt(endpoint), key, func(c *options.Config) { c.EtcdPrefix = prefix })
 		maps := f.client(t).CoreV1().ConfigMaps("default")
-		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("cm-", i)}}, metav1.CreateOptions{}); err != nil {
+		if _, err := maps.Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("cm-", i)}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := maps.List(t.Context(), metav1.ListOptions{})

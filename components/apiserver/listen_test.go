@@ -30,7 +30,10 @@ func TestSharing(t *testing.T) {
 		}
 		var got int
 		var failed error
-		if err := conn.Control(func(fd uintptr) { got, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, c.option) }); err != nil || failed != nil {
+		if err := conn.Control(func(fd uintptr) {
+			got,
+				failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, c.option)
+		}); err != nil || failed != nil {
 			t.Fatal(err, failed)
 		}
 		if got != c.want {

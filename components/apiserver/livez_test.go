@@ -11,7 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestLivezGrace: what is still being done after the start is no reason to be started anew, for a while.
+// TestLivezGrace: work that is unfinished after the start is no reason for a restart, for a while.
 func TestLivezGrace(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	store := memory.New(clock)

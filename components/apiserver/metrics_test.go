@@ -11,7 +11,8 @@ import (
 // TestMetricsBeginAnew where profiles are served, as of upstream; elsewhere they are shown, by whatever method.
 func TestMetricsBeginAnew(t *testing.T) {
 	const list = `apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="podtemplates",scope="cluster",subresource="",verb="LIST",version="v1"} `
-	for profiling, want := range map[bool][3]string{true: {"metrics reset\n", "1\n", "1\n"}, false: {"# HELP", "1\n", "2\n"}} {
+	for profiling, want := range map[bool][3]string{true: {"metrics reset\n", "1\n", "1\n"},
+		false: {"# HELP", "1\n", "2\n"}} {
 		f := start(t, withoutServiceAccounts, func(c *options.Config) { c.Profiling.On = profiling })
 		counted := func() string {
 			f.with(t, http.MethodGet, "/api/v1/podtemplates", "")

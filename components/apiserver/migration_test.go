@@ -21,7 +21,8 @@ func TestStorageVersionMigrations(t *testing.T) {
 			}
 		})
 		client := f.client(t)
-		if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), role, metav1.GetOptions{}); apierrors.IsNotFound(err) == gate {
+		if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), role,
+			metav1.GetOptions{}); apierrors.IsNotFound(err) == gate {
 			t.Errorf("gate %v: the controller's role: %v", gate, err)
 		}
 		migrations := client.StoragemigrationV1beta1().StorageVersionMigrations()
@@ -40,7 +41,8 @@ func TestStorageVersionMigrations(t *testing.T) {
 		}
 		made.Status.ResourceVersion = "7"
 		made.Spec.Resource.Resource = "pods"
-		if made, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil || made.Status.ResourceVersion != "7" || made.Spec.Resource.Resource != "secrets" {
+		if made, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil ||
+			made.Status.ResourceVersion != "7" || made.Spec.Resource.Resource != "secrets" {
 			t.Errorf("%v, %v", made, err)
 		}
 	}

@@ -35,7 +35,8 @@ func inOneCluster(t *testing.T) func(*options.Config) {
 		errs = errors.Join(errs, os.WriteFile(name, content, 0o600))
 		return name
 	}
-	ca, proxyCert, proxyKey := file("ca.crt", authority.Cert), file("proxy.crt", proxy.Cert), file("proxy.key", proxy.Key)
+	ca, proxyCert, proxyKey := file("ca.crt", authority.Cert), file("proxy.crt", proxy.Cert),
+		file("proxy.key", proxy.Key)
 	servingCert, servingKey := file("serving.crt", serving.Cert), file("serving.key", serving.Key)
 	if errs != nil {
 		t.Fatal(errs)
@@ -47,7 +48,8 @@ func inOneCluster(t *testing.T) func(*options.Config) {
 		c.ServiceAccountSigningKey, c.ServiceAccountKeyFiles = key, []string{key}
 		c.ProxyClientCert, c.ProxyClientKey, c.TLSCertFile, c.TLSKeyFile = proxyCert, proxyKey, servingCert, servingKey
 		c.Peers.CAFile, c.RequestHeader.ClientCAFile = ca, ca
-		c.RequestHeader.UsernameHeaders, c.RequestHeader.GroupHeaders = []string{"X-Remote-User"}, []string{"X-Remote-Group"}
+		c.RequestHeader.UsernameHeaders, c.RequestHeader.GroupHeaders = []string{"X-Remote-User"},
+			[]string{"X-Remote-Group"}
 		c.Peers.AdvertiseIP = "localhost"
 	}
 }
@@ -80,9 +82,11 @@ func TestPeers(t *testing.T) {
 	if tells(true) {
 		t.Error("the older server tells of the group as its own")
 	}
-	for _, name := range []string{"nopeer_requests_total", "peer_aggregated_cache_misses_total", "peer_aggregated_cache_hits_total"} {
+	for _, name := range []string{"nopeer_requests_total", "peer_aggregated_cache_misses_total",
+		"peer_aggregated_cache_hits_total"} {
 		tells(false) // once more is from what was put together
-		if text := metricsOf(t, older); strings.Contains(text, "aggregator_discovery_"+name+" 0\n") || !strings.Contains(text, "aggregator_discovery_"+name) {
+		if text := metricsOf(t, older); strings.Contains(text, "aggregator_discovery_"+name+" 0\n") ||
+			!strings.Contains(text, "aggregator_discovery_"+name) {
 			t.Errorf("%s doesn't count", name)
 		}
 	}
@@ -100,7 +104,9 @@ func TestPeers(t *testing.T) {
 		t.Errorf("watched %v", e)
 	}
 	w.Stop()
-	if _, err := kubernetes.NewForConfigOrDie(older.as("alice")).StoragemigrationV1beta1().StorageVersionMigrations().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := kubernetes.NewForConfigOrDie(
+		older.as("alice")).StoragemigrationV1beta1().StorageVersionMigrations().List(t.Context(),
+		metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("as one who may not: %v", err)
 	}
 	const counted = `apiserver_rerouted_request_total{code="201",group="storagemigration.k8s.io",resource="storageversionmigrations",version="v1beta1"} 1`
@@ -108,7 +114,8 @@ func TestPeers(t *testing.T) {
 		t.Errorf("metrics lack %s", counted)
 	}
 	newer.stop()
-	eventually(t, "nobody has it any more", func() bool { // its Lease ends with it, which the older may not have seen yet
+	// its Lease ends with it, which the older may not have seen yet
+	eventually(t, "nobody has it any more", func() bool {
 		_, err := migrations.List(t.Context(), metav1.ListOptions{})
 		if !apierrors.IsServiceUnavailable(err) && !apierrors.IsNotFound(err) {
 			t.Fatalf("with the other server gone: %v", err)
@@ -124,10 +131,11 @@ func TestPeersUnreachable(t *testing.T) {
 	start(t, cluster, func(c *options.Config) {
 		c.Identity, c.FeatureGates = "newer", map[string]bool{"StorageVersionMigrator": true}
 		c.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
-		c.Peers.AdvertisePort = "1" // where nobody is
+		c.Peers.AdvertisePort = "1" // refuses connections
 	})
 	eventually(t, "the older server has asked the newer in vain", func() bool {
-		return strings.Contains(metricsOf(t, older), `apiserver_peer_discovery_sync_errors_total{type="fetch_discovery"}`)
+		return strings.Contains(metricsOf(t, older),
+			`apiserver_peer_discovery_sync_errors_total{type="fetch_discovery"}`)
 	})
 	migrations := kubernetes.NewForConfigOrDie(older.as("admin")).StoragemigrationV1beta1().StorageVersionMigrations()
 	if _, err := migrations.List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {

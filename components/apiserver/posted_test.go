@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPostedIsShown: admission sees what is posted to subresources with its managers, without what Evictions may not say, and tokens with the
-// account that they are for; what makes no sense it doesn't see.
+// TestPostedIsShown: admission sees what is posted to subresources with its managers, without what Evictions may not
+// say, and tokens with the account that they are for; what makes no sense it doesn't see.
 func TestPostedIsShown(t *testing.T) {
 	c, h := start(t).client(t), newHooks(t)
 	ctx, pods := t.Context(), c.CoreV1().Pods("default")
@@ -36,23 +36,29 @@ func TestPostedIsShown(t *testing.T) {
 			return ""
 		}
 	}
-	owned := metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}, DeletionGracePeriodSeconds: new(int64(5))}
-	err := pods.Bind(ctx, &corev1.Binding{ObjectMeta: owned, Target: corev1.ObjectReference{Kind: "Ship", Name: "n"}}, metav1.CreateOptions{})
+	owned := metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"},
+		DeletionGracePeriodSeconds: new(int64(5))}
+	err := pods.Bind(ctx, &corev1.Binding{ObjectMeta: owned, Target: corev1.ObjectReference{Kind: "Ship", Name: "n"}},
+		metav1.CreateOptions{})
 	if body := shown(); err == nil || body != "" {
 		t.Errorf("a binding to a ship: %v, shown %s", err, body)
 	}
-	err = pods.Bind(ctx, &corev1.Binding{ObjectMeta: owned, Target: corev1.ObjectReference{Name: "n"}}, metav1.CreateOptions{FieldManager: "m"})
-	if body := shown(); err != nil || !strings.Contains(body, `"manager":"m"`) || !strings.Contains(body, "f:target") || !strings.Contains(body, "deletionGrace") {
+	err = pods.Bind(ctx, &corev1.Binding{ObjectMeta: owned, Target: corev1.ObjectReference{Name: "n"}},
+		metav1.CreateOptions{FieldManager: "m"})
+	if body := shown(); err != nil || !strings.Contains(body, `"manager":"m"`) || !strings.Contains(body, "f:target") ||
+		!strings.Contains(body, "deletionGrace") {
 		t.Errorf("a binding: %v, shown %s", err, body)
 	}
 	err = pods.EvictV1(ctx, &policyv1.Eviction{ObjectMeta: owned})
-	if body := shown(); err != nil || !strings.Contains(body, "managedFields") || strings.Contains(body, "deletionGrace") {
+	if body := shown(); err != nil || !strings.Contains(body, "managedFields") ||
+		strings.Contains(body, "deletionGrace") {
 		t.Errorf("an eviction: %v, shown %s", err, body)
 	}
 	accounts := c.CoreV1().ServiceAccounts("default")
 	_, err = accounts.CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	body := shown()
-	for _, want := range []string{`"name":"default"`, `"uid"`, `"creationTimestamp":"`, `"audiences"`, `"managedFields"`} {
+	for _, want := range []string{`"name":"default"`, `"uid"`, `"creationTimestamp":"`, `"audiences"`,
+		`"managedFields"`} {
 		if err != nil || !strings.Contains(body, want) {
 			t.Errorf("a token: %v, shown %s, without %s", err, body, want)
 		}

@@ -14,7 +14,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestNamespacesAreProvided: a namespace that comes with its first object passes admission itself, as who makes one by hand knows it.
+// TestNamespacesAreProvided: a namespace that comes with its first object passes admission itself, as who makes one by
+// hand knows it.
 func TestNamespacesAreProvided(t *testing.T) {
 	f, h := start(t, func(c *options.Config) { c.EnableAdmission = []string{"NamespaceAutoProvision"} }), newHooks(t)
 	c := f.client(t)

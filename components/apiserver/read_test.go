@@ -23,7 +23,8 @@ func TestPages(t *testing.T) {
 		create(t, client, configMap(fmt.Sprintf("m%d", i), nil))
 	}
 	page, err := maps.List(t.Context(), metav1.ListOptions{Limit: 3})
-	if err != nil || len(page.Items) != 3 || page.Continue == "" || page.RemainingItemCount == nil || *page.RemainingItemCount != 4 {
+	if err != nil || len(page.Items) != 3 || page.Continue == "" || page.RemainingItemCount == nil ||
+		*page.RemainingItemCount != 4 {
 		t.Fatalf("first page: %+v, %v", page.ListMeta, err)
 	}
 	first := page.ResourceVersion
@@ -43,7 +44,8 @@ func TestPages(t *testing.T) {
 	if got := fmt.Sprint(names); got != "[m3 m4 m5 m6]" {
 		t.Errorf("the other pages: %s", got)
 	}
-	if _, err := maps.List(t.Context(), metav1.ListOptions{Limit: 3, Continue: "nonsense"}); !apierrors.IsBadRequest(err) {
+	if _, err := maps.List(t.Context(),
+		metav1.ListOptions{Limit: 3, Continue: "nonsense"}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a continue token that is none: %v", err)
 	}
 }
@@ -116,7 +118,8 @@ func TestWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			cm := create(t, client, configMap("w", nil))
-			if e := next(t, w); e.Type != watch.Added || e.Object.(*corev1.ConfigMap).ResourceVersion != cm.ResourceVersion {
+			if e := next(t, w); e.Type != watch.Added ||
+				e.Object.(*corev1.ConfigMap).ResourceVersion != cm.ResourceVersion {
 				t.Errorf("got %v", e)
 			}
 			cm.Data = map[string]string{"a": "b"}
@@ -151,7 +154,8 @@ func TestWatchListSendsWhatExistsAndThenABookmark(t *testing.T) {
 	create(t, client, configMap("a", nil))
 	yes := true
 	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{
-		SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		SendInitialEvents: &yes, AllowWatchBookmarks: true,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +167,8 @@ func TestWatchListSendsWhatExistsAndThenABookmark(t *testing.T) {
 			t.Fatalf("got %v, want %s", e, want)
 		}
 		cm := e.Object.(*corev1.ConfigMap)
-		if want == watch.Bookmark && (cm.Annotations[metav1.InitialEventsAnnotationKey] != "true" || cm.ResourceVersion == "") {
+		if want == watch.Bookmark &&
+			(cm.Annotations[metav1.InitialEventsAnnotationKey] != "true" || cm.ResourceVersion == "") {
 			t.Errorf("bookmark %+v", cm.ObjectMeta)
 		}
 	}
@@ -191,14 +196,17 @@ func TestTable(t *testing.T) {
 	const accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/a"} {
 		table := &metav1.Table{}
-		if err := client.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", accept).Do(t.Context()).Into(table); err != nil {
+		if err := client.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept",
+			accept).Do(t.Context()).Into(table); err != nil {
 			t.Fatal(err)
 		}
-		if len(table.Rows) != 1 || len(table.ColumnDefinitions) != 3 || table.Rows[0].Cells[0] != "a" || table.ResourceVersion == "" {
+		if len(table.Rows) != 1 || len(table.ColumnDefinitions) != 3 || table.Rows[0].Cells[0] != "a" ||
+			table.ResourceVersion == "" {
 			t.Errorf("%s: %+v", path, table)
 		}
 	}
-	if _, err := raw(t, client, "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", "/api/v1/namespaces/default/configmaps"); !apierrors.IsNotAcceptable(err) {
+	if _, err := raw(t, client, "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
+		"/api/v1/namespaces/default/configmaps"); !apierrors.IsNotAcceptable(err) {
 		t.Errorf("a table as protobuf: %v", err)
 	}
 }

@@ -22,22 +22,23 @@ import (
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/metrics"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/subresources"
 )
 
 // servedKinds are the rows of what is served to clients: as they are stored, with the hooks that need policy.
 func servedKinds(
-	b *base, s *stores, r *kindRegistry, services kinds.ServiceAllocator, a access, c *catalog,
-) []*kinds.Kind {
+	b *base, s *stores, r *kindRegistry, services api.ServiceAllocator, a access, c *catalog,
+) []*api.Kind {
 	allowed := &reviews.Access{Authorizer: a.authz, Rules: a.authz}
 	binder := newBinder(b, r)
-	return newKinds(b, kinds.Deps{
+	return newKinds(b, api.Deps{
 		Services: services, NamespaceLabels: r.namespaceLabels, Authorize: authorize(a.authz),
 		Stored: r.Get, Resolve: c.resourceFor, Issued: metrics.Issued(b.registry),
-		Bind: func(ctx context.Context, binding *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
+		Bind: func(ctx context.Context, binding *corev1.Binding, asked api.Asked) (*corev1.Binding, error) {
 			admit := func(runtime.Object) error { return asked.Admit() }
 			return nil, binder.Bind(ctx, binding.Namespace, binding.Name, binding, asked.DryRun, admit)
 		},
@@ -83,22 +84,25 @@ func newConnector(b *base, r *kindRegistry) (*connect.Connector, error) {
 
 // newAPI makes what serves resources to clients.
 func newAPI(
-	b *base, r *kindRegistry, rows []*kinds.Kind, a access, checked *admission.Chain, taken *connect.Connector,
+	b *base, r *kindRegistry, rows []*api.Kind, a access, checked *admission.Chain, taken *connect.Connector,
 ) *handlers.API {
 	connects := map[string]handlers.Connect{}
 	for name, h := range taken.Handlers() {
 		connects[name] = h
 	}
 	return handlers.New(handlers.Config{
-		Resources: r.withCaches(rows), Scheme: b.scheme(), Codec: b.codec(), Types: b.types(), Clock: b.config.Clock,
-		MinWatch:    b.config.Serving.MinRequestTimeout,
-		NoCollector: b.config.NoGarbageCollection, DeleteWorkers: b.config.DeleteCollectionWorkers,
+		Registry: registry.New(registry.Config{
+			Resources: r.withCaches(rows), Scheme: b.scheme(), Types: b.types(), Admission: checked,
+			Clock:       b.config.Clock,
+			NoCollector: b.config.NoGarbageCollection, DeleteWorkers: b.config.DeleteCollectionWorkers,
+		}),
+		Scheme: b.scheme(), Codec: b.codec(), Clock: b.config.Clock, MinWatch: b.config.Serving.MinRequestTimeout,
 		NoWatchList:    !b.gates.On(gates.WatchList),
 		NoUpgradeCheck: !b.gates.On(gates.AuthorizePodWebsocketUpgradeCreatePermission),
 		CBOR:           b.gates.On(gates.CBORServingAndStorage),
 		NoCompression:  !b.gates.On(gates.APIResponseCompression),
 		Meter:          metrics.NewRequests(b.registry),
-		Admission:      checked, Authorizer: a.authz, Posts: posts(b, r, a), Connects: connects,
+		Authorizer:     a.authz, Posts: posts(b, r, a), Connects: connects,
 	})
 }
 
@@ -128,12 +132,12 @@ func posts(b *base, r *kindRegistry, a access) map[string]handlers.Post {
 }
 
 // newDefinitions makes what follows definitions of custom resources, and serves these.
-func newDefinitions(b *base, r *kindRegistry, c *catalog, api *handlers.API) *crd.Manager {
+func newDefinitions(b *base, r *kindRegistry, c *catalog, verbs *handlers.API) *crd.Manager {
 	others := peerServers{registry: r, id: b.id, told: b.config.Servers}
 	return crd.New(crd.Config{
-		Objects: handlers.Whole{Local: r.Local},
-		Install: func(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error {
-			return c.install(ctx, rows, defined, api.Install)
+		Objects: registry.StrictReader{Local: r.Local},
+		Install: func(ctx context.Context, rows []*api.Kind, defined []schema.GroupVersion) error {
+			return c.install(ctx, rows, defined, verbs.Install)
 		},
 		Shadows: c.shadows, Convert: c.convertCustom, List: c.listCustom,
 		EstablishAfter: others.establishAfter(), Shared: others.exist,
@@ -162,7 +166,7 @@ func (p peerServers) exist(ctx context.Context) bool {
 		return true
 	}
 	all, err := p.registry.List(ctx, coordinationv1.Resource("leases"), metav1.NamespaceSystem)
-	return err != nil || slices.ContainsFunc(all, func(lease kinds.Object) bool {
+	return err != nil || slices.ContainsFunc(all, func(lease api.Object) bool {
 		return bootstrap.IsServer(lease) && lease.GetName() != p.id
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A server that keeps nothing comes back with an empty store. A watch that goes on from a version of the former life must
-// hear that this is gone, or its client would wait for ever.
+// A server that keeps nothing comes back with an empty store. A watch that goes on from a version of the former life
+// must hear that this is gone, or its client would wait for ever.
 func TestWatchFromAFormerLifeIsTold(t *testing.T) {
 	first := start(t)
 	made, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(),
@@ -21,7 +21,8 @@ func TestWatchFromAFormerLifeIsTold(t *testing.T) {
 	}
 	first.stop()
 	second := start(t).client(t)
-	w, err := second.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: made.ResourceVersion})
+	w, err := second.CoreV1().ConfigMaps("default").Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: made.ResourceVersion})
 	if err != nil {
 		t.Fatalf("a watch begins, and ends with an event: %v", err)
 	}
@@ -29,7 +30,8 @@ func TestWatchFromAFormerLifeIsTold(t *testing.T) {
 	select {
 	case event := <-w.ResultChan():
 		status, ok := event.Object.(*metav1.Status)
-		if event.Type != watch.Error || !ok || status.Code != http.StatusGone || status.Reason != metav1.StatusReasonExpired {
+		if event.Type != watch.Error || !ok || status.Code != http.StatusGone ||
+			status.Reason != metav1.StatusReasonExpired {
 			t.Fatalf("got %s %v", event.Type, event.Object)
 		}
 	case <-time.After(time.Minute):

@@ -28,12 +28,14 @@ func (f *fixture) one(t *testing.T, pair certs.Pair, header http.Header) *one {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &certificate, nil // also where its authority is not one of those asked for
-		}},
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &certificate, nil // also where its authority is not one of those asked for
+			}},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &one{http: &http.Client{Transport: transport}, url: "https://" + f.server.Addr().String() + "/api/v1/namespaces", header: header}
+	return &one{http: &http.Client{Transport: transport},
+		url: "https://" + f.server.Addr().String() + "/api/v1/namespaces", header: header}
 }
 
 func (o *one) ask(t *testing.T) int {
@@ -90,18 +92,24 @@ func TestAuthoritiesChange(t *testing.T) {
 		}
 		return pair
 	}
-	clients, proxies, nextClients, nextProxies := authority("clients"), authority("proxies"), authority("next clients"), authority("next proxies")
+	clients, proxies, nextClients, nextProxies := authority("clients"), authority("proxies"), authority("next clients"),
+		authority("next proxies")
 	f := start(t, func(c *options.Config) {
-		c.ClientCAFile, c.RequestHeader.ClientCAFile = file("clients.crt", clients.Cert), file("proxies.crt", proxies.Cert)
-		c.RequestHeader.UsernameHeaders, c.RequestHeader.GroupHeaders = []string{"X-Remote-User"}, []string{"X-Remote-Group"}
+		c.ClientCAFile, c.RequestHeader.ClientCAFile = file("clients.crt", clients.Cert),
+			file("proxies.crt", proxies.Cert)
+		c.RequestHeader.UsernameHeaders, c.RequestHeader.GroupHeaders = []string{"X-Remote-User"},
+			[]string{"X-Remote-Group"}
 	})
 	forAdmin := http.Header{"X-Remote-User": {"somebody"}, "X-Remote-Group": {"system:masters"}}
-	direct, proxied := f.one(t, client(clients, "admin", "system:masters"), nil), f.one(t, client(proxies, "proxy"), forAdmin)
-	later, laterProxied := f.one(t, client(nextClients, "admin", "system:masters"), nil), f.one(t, client(nextProxies, "proxy"), forAdmin)
+	direct, proxied := f.one(t, client(clients, "admin", "system:masters"), nil),
+		f.one(t, client(proxies, "proxy"), forAdmin)
+	later, laterProxied := f.one(t, client(nextClients, "admin", "system:masters"), nil),
+		f.one(t, client(nextProxies, "proxy"), forAdmin)
 	for what, c := range map[string]struct {
 		of   *one
 		want int
-	}{"client": {direct, 200}, "proxy": {proxied, 200}, "client of later": {later, 401}, "proxy of later": {laterProxied, 401}} {
+	}{"client": {direct, 200}, "proxy": {proxied, 200}, "client of later": {later, 401},
+		"proxy of later": {laterProxied, 401}} {
 		if got := c.of.ask(t); got != c.want {
 			t.Fatalf("%s, at first: %d, want %d", what, got, c.want)
 		}

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestScalesOfCustomResources differ from those of built-in kinds: in what they are called where they can't be read, and in that they
-// can't be applied.
+// TestScalesOfCustomResources differ from those of built-in kinds: in what they are called where they can't be read,
+// and in that they can't be applied.
 func TestScalesOfCustomResources(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red}`)
@@ -39,23 +39,28 @@ func TestScalesOfCustomResources(t *testing.T) {
 		{"put", "PUT", scale, "application/json", body, 200, `"replicas":2`},
 		{"apply", "PATCH", scale + "?fieldManager=x&force=true", applies, strings.Replace(body, ":2", ":3", 1), 500,
 			"failed to convert new object (default/a; autoscaling/v1, Kind=Scale) to proper version: " + unknown},
-		{"put that doesn't say what it is", "PUT", scale, "application/json", `{"kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":5}}`, 200, `"replicas":5`},
+		{"put that doesn't say what it is", "PUT", scale, "application/json",
+			`{"kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":5}}`, 200, `"replicas":5`},
 		{"apply what nobody manages", "PATCH", scale + "?fieldManager=x&force=true", applies, body, 500,
-			"failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: " + unknown},
-		{"put of another UID", "PUT", scale, "application/json", strings.Replace(body, `"name"`, `"uid":"x","name"`, 1), 409, "StorageError: invalid object"},
+			"failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to " +
+				"proper version: " + unknown},
+		{"put of another UID", "PUT", scale, "application/json", strings.Replace(body, `"name"`, `"uid":"x","name"`, 1),
+			409, "StorageError: invalid object"},
 		{"patch of the UID", "PATCH", scale, merges, `{"metadata":{"uid":"x"}}`, 200, `"replicas":5`},
 		{"patch of the UID of a deployment", "PATCH", deploys + "/a/scale", merges, `{"metadata":{"uid":"x"}}`, 409,
 			`Operation cannot be fulfilled on deployments/scale.apps \"a\": Precondition failed: ` + other},
-		{"apply to a deployment", "PATCH", deploys + "/a/scale?fieldManager=x&force=true", applies, strings.Replace(body, "2", `"2"`, 1), 500,
+		{"apply to a deployment", "PATCH", deploys + "/a/scale?fieldManager=x&force=true", applies,
+			strings.Replace(body, "2", `"2"`, 1), 500,
 			`.spec.replicas: expected numeric (int or float), got string`},
 	} {
-		if code, text := f.sent(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
+		if code, text := f.sent(t, c.method, c.path, c.media, c.body); code != c.code ||
+			!strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", c.name, code, text, c.code, c.want)
 		}
 	}
 }
 
-// TestNamelessScalesAreNotBooked: of one that doesn't say what it is nobody manages the replicas.
+// TestNamelessScalesAreNotBooked: the replicas of a scale without kind have no manager.
 func TestNamelessScalesAreNotBooked(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red, replicas: 1}`)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/handlers"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/services"
 )
 
@@ -35,14 +35,14 @@ func newServices(b *base, s *stores, r *kindRegistry) (*services.Allocator, erro
 // allocatingStore gives the Services that are created through it their addresses and ports, as requests do.
 type allocatingStore struct {
 	objects.Store
-	services kinds.ServiceAllocator
-	defaults func(kinds.Object)
+	services api.ServiceAllocator
+	defaults func(api.Object)
 }
 
 // Create implements objects.Writer.
 func (a allocatingStore) Create(
-	ctx context.Context, resource schema.GroupResource, obj kinds.Object,
-) (kinds.Object, error) {
+	ctx context.Context, resource schema.GroupResource, obj api.Object,
+) (api.Object, error) {
 	service, ok := obj.(*corev1.Service)
 	if !ok {
 		return a.Store.Create(ctx, resource, obj)
@@ -57,11 +57,11 @@ func (a allocatingStore) Create(
 	var unsure *cache.UnsureError
 	switch {
 	case err == nil:
-		done(kinds.Stored)
+		done(api.Stored)
 	case errors.As(err, &unsure):
-		done(kinds.Unsure)
+		done(api.Unsure)
 	default:
-		done(kinds.NotStored)
+		done(api.NotStored)
 	}
 	return created, err
 }
@@ -84,7 +84,7 @@ func repairServices(ctx context.Context, b *base, allocator *services.Allocator)
 }
 
 // newAllocatingStore is the registry, but gives new Services their addresses and ports.
-func newAllocatingStore(r *kindRegistry, services kinds.ServiceAllocator) objects.Store {
-	i := slices.IndexFunc(r.table, func(t handlers.Resource) bool { return t.Kind.Name == "Service" })
+func newAllocatingStore(r *kindRegistry, services api.ServiceAllocator) objects.Store {
+	i := slices.IndexFunc(r.table, func(t registry.Resource) bool { return t.Kind.Name == "Service" })
 	return allocatingStore{Store: r.Local, services: services, defaults: r.table[i].Kind.HubVersion().Default}
 }

@@ -43,14 +43,16 @@ func written(t *testing.T, c kubernetes.Interface) []string {
 	return out
 }
 
-// TestAllocationUnderRaces lets many clients create, change and delete services in a range that is too small for them, and
-// looks at what is written down in the end, also by the server's next life: what the services have, and nothing else.
+// TestAllocationUnderRaces lets many clients create, change and delete services in a range that is too small for them,
+// and looks at what is written down in the end, also by the server's next life: what the services have, and nothing
+// else.
 func TestAllocationUnderRaces(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
 	small := func(c *options.Config) {
 		c.Store = store
-		c.ServiceClusterIPRange, c.ServiceNodePortRange = "10.96.0.0/29", "30000-30003" // six addresses, one for kubernetes
+		// six addresses, one for kubernetes
+		c.ServiceClusterIPRange, c.ServiceNodePortRange = "10.96.0.0/29", "30000-30003"
 	}
 	first := start(t, small)
 	var wg sync.WaitGroup
@@ -73,11 +75,13 @@ func TestAllocationUnderRaces(t *testing.T) {
 	// All addresses and ports that are free can be had, and no more.
 	_, ports := has(t, client)
 	for i := ports; i < 4; i++ {
-		if _, err := services.Create(t.Context(), nodePortService(fmt.Sprint("last", i)), metav1.CreateOptions{}); err != nil {
+		if _, err := services.Create(t.Context(), nodePortService(fmt.Sprint("last", i)),
+			metav1.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := services.Create(t.Context(), nodePortService("more"), metav1.CreateOptions{}); !apierrors.IsInternalError(err) ||
+	if _, err := services.Create(t.Context(), nodePortService("more"),
+		metav1.CreateOptions{}); !apierrors.IsInternalError(err) ||
 		!strings.Contains(err.Error(), "failed to allocate a nodePort: range is full") {
 		t.Error(err)
 	}
@@ -98,24 +102,28 @@ func TestRepairsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client.NetworkingV1().IPAddresses().Delete(t.Context(), s.Spec.ClusterIP, metav1.DeleteOptions{}); err != nil {
+	if err := client.NetworkingV1().IPAddresses().Delete(t.Context(), s.Spec.ClusterIP,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	first.stop()
 
 	client = start(t, shared).client(t)
 	var found eventsv1.Event
-	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		list, err := client.EventsV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=ClusterIPNotAllocated"})
-		if err != nil || len(list.Items) == 0 {
-			return false, err
-		}
-		found = list.Items[0]
-		return true, nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := client.EventsV1().Events("default").List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=ClusterIPNotAllocated"})
+			if err != nil || len(list.Items) == 0 {
+				return false, err
+			}
+			found = list.Items[0]
+			return true, nil
+		}); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("Cluster IP [IPv4]: %s is not allocated; repairing", s.Spec.ClusterIP); found.Note != want || found.Type != "Warning" ||
+	if want := fmt.Sprintf("Cluster IP [IPv4]: %s is not allocated; repairing", s.Spec.ClusterIP); found.Note != want ||
+		found.Type != "Warning" ||
 		found.Regarding.Kind != "Service" || found.Regarding.Name != "lost" || found.Regarding.UID != s.UID ||
 		found.ReportingController != "ipallocator-repair-controller" || found.Action != "ClusterIPAllocation" {
 		t.Errorf("%+v", found)
@@ -182,7 +190,8 @@ func TestRefusedServicesTakeNothing(t *testing.T) {
 	if _, err := services.Create(t.Context(), bad, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Error(err)
 	}
-	if _, err := services.Create(t.Context(), nodePortService("good"), metav1.CreateOptions{DryRun: []string{"All"}}); err != nil {
+	if _, err := services.Create(t.Context(), nodePortService("good"),
+		metav1.CreateOptions{DryRun: []string{"All"}}); err != nil {
 		t.Error(err)
 	}
 	if got := written(t, client); len(got) != 1 {
@@ -190,7 +199,8 @@ func TestRefusedServicesTakeNothing(t *testing.T) {
 	}
 }
 
-// TestServiceWithoutName: nothing can be given to it, and the answer has a place for the address that it would have got.
+// TestServiceWithoutName: nothing can be given to it, and the answer has a place for the address that it would have
+// got.
 func TestServiceWithoutName(t *testing.T) {
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	_, err := start(t).client(t).CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})

@@ -57,7 +57,7 @@ func (f *fixture) text(t *testing.T, path string) string {
 	return string(body)
 }
 
-// TestEdge: what browsers and proxies ask of a server, whoever uses them.
+// TestEdge: the headers and requests of browsers and proxies, before authentication.
 func TestEdge(t *testing.T) {
 	f := start(t, func(c *options.Config) {
 		c.Serving.CORSAllowedOrigins = []string{`^https://console\.example\.com$`}
@@ -69,11 +69,13 @@ func TestEdge(t *testing.T) {
 		r.Header.Get("Strict-Transport-Security") != "max-age=31536000; includeSubDomains" {
 		t.Errorf("got %d %v", r.StatusCode, r.Header)
 	}
-	if r := f.ask(t, http.MethodGet, "/api/v1/namespaces", "Origin", "https://evil.example.com"); r.Header.Get("Access-Control-Allow-Origin") != "" {
+	if r := f.ask(t, http.MethodGet, "/api/v1/namespaces", "Origin",
+		"https://evil.example.com"); r.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("another origin may ask: %v", r.Header)
 	}
 	// Browsers send no credentials when they ask whether they may.
-	if r := f.ask(t, http.MethodOptions, "/api/v1/namespaces", "Origin", "https://console.example.com", "Authorization", "Bearer nobody"); r.StatusCode != http.StatusNoContent {
+	if r := f.ask(t, http.MethodOptions, "/api/v1/namespaces", "Origin", "https://console.example.com", "Authorization",
+		"Bearer nobody"); r.StatusCode != http.StatusNoContent {
 		t.Errorf("a question beforehand: %d", r.StatusCode)
 	}
 }
@@ -109,10 +111,13 @@ func TestHandshakes(t *testing.T) {
 	})
 	const only = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 	f = start(t, func(c *options.Config) { c.Serving.Handshakes.CipherSuites = []string{only} })
-	if _, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}); err == nil {
+	if _, err := f.handshake(
+		&tls.Config{MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}); err == nil {
 		t.Error("a cipher that isn't listed is spoken")
 	}
-	if state, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12}); err != nil || tls.CipherSuiteName(state.CipherSuite) != only {
+	if state, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12}); err != nil ||
+		tls.CipherSuiteName(state.CipherSuite) != only {
 		t.Errorf("got %s, %v", tls.CipherSuiteName(state.CipherSuite), err)
 	}
 }
@@ -150,8 +155,9 @@ func TestCertificatesByName(t *testing.T) {
 		c.Serving.SNI = sni
 	})
 	for name, want := range map[string]string{
-		"own.example.com": "own", "own": "own", "OWN.example.com": "own", "a.wild.example.com": "wild", "a.b.wild.example.com": "default",
-		"one.example.com": "wild", "wild.example.com": "default", "": "default",
+		"own.example.com": "own", "own": "own", "OWN.example.com": "own", "a.wild.example.com": "wild",
+		"a.b.wild.example.com": "default",
+		"one.example.com":      "wild", "wild.example.com": "default", "": "default",
 	} {
 		state, err := f.handshake(&tls.Config{ServerName: name})
 		if err != nil {
@@ -164,14 +170,16 @@ func TestCertificatesByName(t *testing.T) {
 
 // TestMetrics: those that dashboards ask for are there, with upstream's names and labels.
 func TestMetrics(t *testing.T) {
-	f := start(t, withoutServiceAccounts, func(c *options.Config) { c.DisabledMetrics = []string{"apiserver_resource_objects"} })
+	f := start(t, withoutServiceAccounts,
+		func(c *options.Config) { c.DisabledMetrics = []string{"apiserver_resource_objects"} })
 	client := f.client(t)
 	watch, err := client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
-	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("p", "n"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("p", "n"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	<-watch.ResultChan()
@@ -217,7 +225,8 @@ func TestStoredAsJSON(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	f := start(t, func(c *options.Config) { c.Store = store })
 	create := func(f *fixture, name string) {
-		if _, err := f.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := f.client(t).CoreV1().ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +238,8 @@ func TestStoredAsJSON(t *testing.T) {
 	for _, path := range []string{roles, roles + "/r"} { // in protobuf, what is empty is nothing
 		method, body := "GET", ""
 		if path == roles {
-			method, body = "POST", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[]}`
+			method, body = "POST",
+				`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[]}`
 		}
 		if _, text, _ := f.raw(t, method, path, "application/json", body); !strings.Contains(text, `"rules":[]`) {
 			t.Errorf("%s %s: %s", method, path, text)
@@ -240,7 +250,8 @@ func TestStoredAsJSON(t *testing.T) {
 		if err != nil || !bytes.HasPrefix(stored.Value, []byte(prefix)) {
 			t.Errorf("%s: %q, %v", name, stored.Value, err)
 		}
-		if _, err := f.client(t).CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+		if _, err := f.client(t).CoreV1().ConfigMaps("default").Get(t.Context(), name,
+			metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -249,14 +260,16 @@ func TestStoredAsJSON(t *testing.T) {
 // TestServiceKubernetes as flags want it.
 func TestServiceKubernetes(t *testing.T) {
 	f := start(t, func(c *options.Config) {
-		c.AdvertiseAddress, c.EndpointReconciler, c.KubernetesNodePort = net.IPv4(192, 0, 2, 1), options.EndpointsUnmanaged, 30443
+		c.AdvertiseAddress, c.EndpointReconciler, c.KubernetesNodePort = net.IPv4(192, 0, 2, 1),
+			options.EndpointsUnmanaged, 30443
 		c.ExternalHostname = "api.example.com"
 	})
 	service, err := f.client(t).CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil || service.Spec.Type != corev1.ServiceTypeNodePort || service.Spec.Ports[0].NodePort != 30443 {
 		t.Errorf("got %+v, %v", service, err)
 	}
-	if list, err := f.client(t).CoreV1().Endpoints("default").List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+	if list, err := f.client(t).CoreV1().Endpoints("default").List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(list.Items) != 0 {
 		t.Errorf("endpoints: %+v, %v", list, err)
 	}
 	if got := f.text(t, "/.well-known/openid-configuration"); !strings.Contains(got, "https://api.example.com:") {
@@ -268,9 +281,10 @@ func TestServiceKubernetes(t *testing.T) {
 func TestDebugSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "debug.sock")
 	start(t, func(c *options.Config) { c.DebugSocket = path })
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
+	client := http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}}}
 	defer client.CloseIdleConnections()
 	for _, page := range []string{"", "cmdline"} {
 		eventually(t, "the socket answers with "+page, func() bool {
@@ -304,7 +318,8 @@ func TestAServerThatEndsLeaves(t *testing.T) {
 	if kv, err := store.Get(t.Context(), "/registry/masterleases/192.0.2.1"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("its lease is still there: %v, %v", kv, err)
 	}
-	if all, err := store.List(t.Context(), storage.Range{Prefix: "/registry/leases/kube-system/apiserver-"}); err != nil || len(all.Items) != 0 {
+	if all, err := store.List(t.Context(),
+		storage.Range{Prefix: "/registry/leases/kube-system/apiserver-"}); err != nil || len(all.Items) != 0 {
 		t.Errorf("its Lease is still there: %v, %v", all, err)
 	}
 	f = start(t, func(c *options.Config) { c.Store, c.EndpointReconciler = store, options.EndpointsUnmanaged })

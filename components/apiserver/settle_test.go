@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/aggregation"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/options"
 )
@@ -20,13 +20,15 @@ type unfed struct {
 	err error
 }
 
-func (u unfed) Feed(context.Context, schema.GroupResource, func(old, new kinds.Object), func()) error {
+func (u unfed) Feed(context.Context, schema.GroupResource, func(old, new api.Object), func()) error {
 	return u.err
 }
 
-// TestFailedPartEndsTheServer: a server that has become ready does not go on without one of its parts, and says what failed.
+// TestFailedPartEndsTheServer: a server that has become ready does not go on without one of its parts, and says what
+// failed.
 func TestFailedPartEndsTheServer(t *testing.T) {
-	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+		AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}

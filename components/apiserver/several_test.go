@@ -34,8 +34,8 @@ func keyFile(t *testing.T) string {
 	return name
 }
 
-// TestServersShareAddresses: several servers on one etcd give services addresses and ports at once, one of them ends and
-// comes back meanwhile, and nothing is ever given twice. All that services have is written down as theirs.
+// TestServersShareAddresses: several servers on one etcd give services addresses and ports at once, one of them ends
+// and comes back meanwhile, and nothing is ever given twice. All that services have is written down as theirs.
 func TestServersShareAddresses(t *testing.T) {
 	endpoint, key := etcdtest.Start(t), keyFile(t)
 	onEtcd := func(c *options.Config) {

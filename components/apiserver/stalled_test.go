@@ -7,14 +7,16 @@ import (
 	"testing"
 )
 
-// TestStalledBody: a client that doesn't send the body that it announced is answered when the time of its request is over,
-// and holds no place among the requests in flight any longer.
+// TestStalledBody: a client that doesn't send the body that it announced is answered when the time of its request is
+// over, and holds no place among the requests in flight any longer.
 func TestStalledBody(t *testing.T) {
 	f := start(t)
 	for name, protocols := range map[string]func(*http.Protocols){
-		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) }, "HTTP/2.0": func(p *http.Protocols) { p.SetHTTP2(true) },
+		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) },
+		"HTTP/2.0": func(p *http.Protocols) { p.SetHTTP2(true) },
 	} {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: &http.Protocols{}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			Protocols: &http.Protocols{}}
 		protocols(transport.Protocols)
 		defer transport.CloseIdleConnections()
 		never, write := io.Pipe()

@@ -16,7 +16,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -48,7 +48,7 @@ type openedStore struct {
 }
 
 // newStores opens the stores of the rows; nothing is asked of them yet.
-func newStores(b *base, rows []*kinds.Kind, undo *cleanup) (*stores, error) {
+func newStores(b *base, rows []*api.Kind, undo *cleanup) (*stores, error) {
 	opened, err := openStores(b, undo)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func newBackend(
 ) (*backend, error) {
 	config := cache.Config{
 		Store: store, Prefix: b.config.EtcdPrefix, Encodings: b.config.EncodingMemory, Clock: b.config.Clock,
-		Direct: func(kind *kinds.Kind) bool {
+		Direct: func(kind *api.Kind) bool {
 			return b.config.CacheDisabled(schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource})
 		},
 		Media: b.config.StorageMediaType, CBOR: b.gates.On(gates.CBORServingAndStorage),
@@ -175,7 +175,7 @@ func (s *stores) of(names ...schema.GroupResource) *backend {
 }
 
 // ofKind is where objects of a kind are, whichever of its groups is named.
-func (s *stores) ofKind(kind *kinds.Kind) *backend {
+func (s *stores) ofKind(kind *api.Kind) *backend {
 	names := []schema.GroupResource{{Group: kind.Hub.Group, Resource: kind.Resource}}
 	for i := range kind.Versions {
 		names = append(names, schema.GroupResource{Group: kind.Versions[i].Group, Resource: kind.Resource})

@@ -27,8 +27,8 @@ func onEtcdAt(endpoint string) func(*options.Config) {
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
 
-// TestStoreIsFull: an etcd without space refuses writes, of which clients are told in its words; reads and deletions go on, and
-// writes too when there is space again.
+// TestStoreIsFull: an etcd without space refuses writes, of which clients are told in its words; reads and deletions go
+// on, and writes too when there is space again.
 func TestStoreIsFull(t *testing.T) {
 	e := etcdtest.Run(t, func(c *embed.Config) { c.QuotaBackendBytes = 6 << 20 })
 	f := start(t, onEtcdAt(etcdtest.Endpoint(e)), withSigningKey(t))
@@ -49,10 +49,11 @@ func TestStoreIsFull(t *testing.T) {
 	if code, text := create("small", 1); code != 500 || strings.TrimSpace(text) != want {
 		t.Errorf("a small one: %d %s", code, text)
 	}
-	for _, c := range []struct{ method, path string }{
-		{"GET", configMaps + "/large-0"}, {"DELETE", configMaps + "/large-0"}, {"DELETE", configMaps + "/large-1"}, {"DELETE", configMaps + "/large-2"},
-		{"GET", "/readyz"},
-	} {
+	calls := []struct{ method, path string }{{"GET", configMaps + "/large-0"}, {"GET", "/readyz"}}
+	for i := range n - 1 { // the last one was refused
+		calls = append(calls, struct{ method, path string }{"DELETE", fmt.Sprint(configMaps, "/large-", i)})
+	}
+	for _, c := range calls {
 		if resp, text := f.with(t, c.method, c.path, ""); resp.StatusCode != 200 {
 			t.Errorf("%s %s: %d %.300s", c.method, c.path, resp.StatusCode, text)
 		}
@@ -97,8 +98,8 @@ func (s *silent) Create(ctx context.Context, key string, value []byte, ttl time.
 	return s.Store.Create(ctx, key, value, ttl)
 }
 
-// TestStoreIsSilent: who asks while the store doesn't answer waits as long as the request may last, is told so then, and is
-// answered if the store comes back before. What is at hand is served meanwhile.
+// TestStoreIsSilent: who asks while the store doesn't answer waits as long as the request may last, is told so then,
+// and is answered if the store comes back before. What is at hand is served meanwhile.
 func TestStoreIsSilent(t *testing.T) {
 	store := &silent{Store: memory.New(nil)}
 	t.Cleanup(func() { _ = store.Close() })
@@ -114,7 +115,8 @@ func TestStoreIsSilent(t *testing.T) {
 		{"GET", configMaps + "/kube-root-ca.crt?timeout=500ms", "", 504, timeout},
 		{"GET", configMaps + "?timeout=500ms", "", 504, timeout},
 		{"POST", configMaps + "?timeout=500ms", `{"metadata":{"name":"a"}}`, 504, timeout},
-		{"GET", configMaps + "?watch=1&timeoutSeconds=1", "", 200, `"message":"context deadline exceeded","reason":"InternalError","code":500`},
+		{"GET", configMaps + "?watch=1&timeoutSeconds=1", "", 200,
+			`"message":"context deadline exceeded","reason":"InternalError","code":500`},
 		{"GET", configMaps + "?resourceVersion=0", "", 200, "ConfigMapList"},
 	} {
 		resp, text := f.with(t, c.method, c.path, c.body, "Content-Type", "application/json")
@@ -142,14 +144,16 @@ func makeSpace(t *testing.T, e *embed.Etcd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Server.Compact(t.Context(), &etcdserverpb.CompactionRequest{Revision: now.Header.Revision, Physical: true}); err != nil {
+	if _, err := e.Server.Compact(t.Context(),
+		&etcdserverpb.CompactionRequest{Revision: now.Header.Revision, Physical: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Server.Backend().Defrag(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.Server.Alarm(t.Context(), &etcdserverpb.AlarmRequest{
-		Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE, MemberID: uint64(e.Server.MemberID()),
+		Action: etcdserverpb.AlarmRequest_DEACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
+		MemberID: uint64(e.Server.MemberID()),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +215,8 @@ func (h held) Write(p []byte) (int, error) {
 	return h.Writer.Write(p)
 }
 
-// TestStoreStalls: requests that wait for an etcd that doesn't answer end when their time is over, in upstream's words. What
-// needs no answer is served meanwhile, and all is when it answers again.
+// TestStoreStalls: requests that wait for an etcd that doesn't answer end when their time is over, in upstream's words.
+// What needs no answer is served meanwhile, and all is when it answers again.
 func TestStoreStalls(t *testing.T) {
 	l := linkTo(t, etcdtest.Start(t))
 	f := start(t, onEtcdAt("http://"+l.Addr().String()), withSigningKey(t), func(c *options.Config) {
@@ -228,7 +232,8 @@ func TestStoreStalls(t *testing.T) {
 	l.open.Lock()
 	const want = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}` + "\n"
 	for _, c := range []struct{ method, path, body string }{
-		{"POST", configMaps, `{"metadata":{"name":"b"}}`}, {"GET", configMaps + "/a", ""}, {"GET", configMaps, ""}, {"DELETE", configMaps + "/a", ""},
+		{"POST", configMaps, `{"metadata":{"name":"b"}}`}, {"GET", configMaps + "/a", ""}, {"GET", configMaps, ""},
+		{"DELETE", configMaps + "/a", ""},
 		{"PUT", configMaps + "/a", `{"metadata":{"name":"a"},"data":{"x":"y"}}`},
 	} {
 		resp, text := f.with(t, c.method, c.path+"?timeout=200ms", c.body, json...)
@@ -236,11 +241,13 @@ func TestStoreStalls(t *testing.T) {
 			t.Errorf("%s %s: %d %s %v", c.method, c.path, resp.StatusCode, text, resp.Header)
 		}
 	}
-	if resp, text := f.with(t, "GET", configMaps+"?resourceVersion=0", ""); resp.StatusCode != 200 || !strings.Contains(text, `"name":"a"`) {
+	if resp, text := f.with(t, "GET", configMaps+"?resourceVersion=0", ""); resp.StatusCode != 200 ||
+		!strings.Contains(text, `"name":"a"`) {
 		t.Errorf("what may be old: %d %s", resp.StatusCode, text)
 	}
 	for _, path := range []string{"/readyz", "/livez"} {
-		if resp, text := f.with(t, "GET", path, ""); resp.StatusCode != 500 || !strings.Contains(text, "[-]etcd failed") {
+		if resp, text := f.with(t, "GET", path, ""); resp.StatusCode != 500 ||
+			!strings.Contains(text, "[-]etcd failed") {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 	}

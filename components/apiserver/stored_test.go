@@ -21,12 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// golden is a file below testdata/stored: a request that creates an object, and what upstream's server makes of it in etcd.
+// golden is a file below testdata/stored: a request that creates an object, and what upstream's server makes of it in
+// etcd.
 type golden struct {
 	Path   string                    `json:"path"`
 	Object unstructured.Unstructured `json:"object"`
@@ -48,7 +50,8 @@ func (g *golden) stored() []byte {
 
 // standIn puts uid and time of the golden file in the place of made's, in the value that made is stored as and in made
 // itself. The times of the two are equally long.
-func (g *golden) standIn(t *testing.T, made *unstructured.Unstructured, value []byte) ([]byte, *unstructured.Unstructured) {
+func (g *golden) standIn(t *testing.T, made *unstructured.Unstructured, value []byte) ([]byte,
+	*unstructured.Unstructured) {
 	t.Helper()
 	text, err := json.Marshal(made.Object)
 	if err != nil {
@@ -187,8 +190,9 @@ func asCreated(t *testing.T, store storage.Store, key string, made *unstructured
 	return page.Items[0].Value
 }
 
-// TestStoredForms holds the keys and bytes in etcd fast, so that this server and upstream's can open each other's data: each
-// object is stored as upstream stores it, and is served, out of what upstream has stored, as it was when it was created.
+// TestStoredForms holds the keys and bytes in etcd fast, so that this server and upstream's can open each other's data:
+// each object is stored as upstream stores it, and is served, out of what upstream has stored, as it was when it was
+// created.
 func TestStoredForms(t *testing.T) {
 	list := goldens(t)
 	store := memory.New(nil)
@@ -220,7 +224,8 @@ func TestStoredForms(t *testing.T) {
 		want := created[i]
 		for _, obj := range []*unstructured.Unstructured{got, want} {
 			obj.SetResourceVersion("")
-			if kind := obj.GetKind(); kind == "CustomResourceDefinition" || kind == "APIService" { // controllers write these
+			// controllers write these
+			if kind := obj.GetKind(); kind == "CustomResourceDefinition" || kind == "APIService" {
 				obj.SetManagedFields(nil)
 				delete(obj.Object, "status")
 			}
@@ -244,7 +249,7 @@ func TestEveryKindHasAStoredForm(t *testing.T) {
 	for _, g := range goldens(t) {
 		have[g.Object.GroupVersionKind().String()] = true
 	}
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	for _, k := range kinds.Table(api.Deps{}) {
 		for _, v := range k.Versions {
 			gvk := v.WithKind(k.Name).String()
 			if !k.Virtual() && !v.Unserved && !have[gvk] {

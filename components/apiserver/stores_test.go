@@ -50,7 +50,8 @@ func withSigningKey(t *testing.T) func(*options.Config) {
 	return func(c *options.Config) { c.ServiceAccountSigningKey = file }
 }
 
-// TestOverrides keeps some resources in another etcd: they are read, watched and written as the others are, and health tells of both.
+// TestOverrides keeps some resources in another etcd: they are read, watched and written as the others are, and health
+// tells of both.
 func TestOverrides(t *testing.T) {
 	first := etcdtest.Start(t)
 	second := etcdtest.Start(t)
@@ -62,13 +63,15 @@ func TestOverrides(t *testing.T) {
 	})
 	client := f.client(t)
 	create(t, client, configMap("a", nil))
-	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"},
+		InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
 	made, err := client.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	secrets := client.CoreV1().Secrets("default")
-	secret, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+	secret, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +108,8 @@ func TestOverrides(t *testing.T) {
 	}
 	eventually(t, "both are healthy", func() bool { // which each tells in time, or when it is asked again
 		report := ready()
-		return strings.Contains(report, "[+]etcd-override-0 ok\n") && strings.Contains(report, "[+]etcd-override-readiness-0 ok\n")
+		return strings.Contains(report, "[+]etcd-override-0 ok\n") &&
+			strings.Contains(report, "[+]etcd-override-readiness-0 ok\n")
 	})
 	way.cut()
 	eventually(t, "one is healthy without the other", func() bool {

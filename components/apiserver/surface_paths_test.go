@@ -11,7 +11,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestAnsweredAsUpstream holds how requests are answered that ask in an unusual way: by another method, or for another form.
+// TestAnsweredAsUpstream holds how requests are answered that ask in an unusual way: by another method, or for another
+// form.
 func TestAnsweredAsUpstream(t *testing.T) {
 	f := startCustom(t)
 	f.create(t, "a", `spec: {color: red}`)
@@ -31,23 +32,29 @@ func TestAnsweredAsUpstream(t *testing.T) {
 		{"PUT", widgets, "", `{}`, 400, "name must be provided"},
 		{"GET", widgets + "/a/status/more", "", "", 200, `"name":"a"`},
 		{"HEAD", widgets + "/none", "", "", 404, ""},
-		{"OPTIONS", widgets + "/a", "", "", 405, `"message":" is not supported on resources of kind \"widgets.example.com\"`},
-		{"DELETE", widgets + "/a/status", "", "", 405, `delete is not supported on resources of kind \"widgets.example.com\"`},
+		{"OPTIONS", widgets + "/a", "", "", 405,
+			`"message":" is not supported on resources of kind \"widgets.example.com\"`},
+		{"DELETE", widgets + "/a/status", "", "", 405,
+			`delete is not supported on resources of kind \"widgets.example.com\"`},
 		{"GET", "/apis/example.com/v1/widgets/a", "", "", 404, "404 page not found"},
 		{"GET", widgets + "/a", list, "", 500, `"message":"content is not a list"`},
 		{"GET", widgets + "/a/scale", list, "", 406, "the requested object is not a list (*v1.Scale)"},
-		{"GET", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "application/json;as=Table;v=v1;g=meta.k8s.io", "", 200, `"rows":null}`},
-		{"GET", "/api/v1/namespaces/default/pods", "application/json;as=Table;v=v1;g=meta.k8s.io", "", 200, `"rows":[]}`},
+		{"GET", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+			"application/json;as=Table;v=v1;g=meta.k8s.io", "", 200, `"rows":null}`},
+		{"GET", "/api/v1/namespaces/default/pods", "application/json;as=Table;v=v1;g=meta.k8s.io", "", 200,
+			`"rows":[]}`},
 		{"GET", widgets + "/a/scale", table, "", 200, "Number of desired replicas"},
 		{"GET", widgets + "?labelSelector=none", list, "", 200, `"items":null`},
 		{"GET", maps + "?labelSelector=none", list, "", 200, `"items":null`},
 		{"GET", maps + "?labelSelector=none", "", "", 200, `"items":[]`},
 		{"GET", maps + "?watch=1&timeoutSeconds=1", list, "", 200, ""},
 		{"GET", maps + "?watch=1&resourceVersion=x", "application/yaml", "", 500, "resourceVersion"},
-		{"GET", maps + "?watch=1&timeoutSeconds=-1", "", "", 200, `"message":"context deadline exceeded","metadata":{},"reason":"InternalError"`},
+		{"GET", maps + "?watch=1&timeoutSeconds=-1", "", "", 200,
+			`"message":"context deadline exceeded","metadata":{},"reason":"InternalError"`},
 		{"GET", crd, table, "", 200, `"Table"`},
 		{"GET", crd + "/status", table, "", 406, "only the following media types are accepted"},
-		{"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", table, `{}`, 406, "only the following media types are accepted"},
+		{"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", table, `{}`, 406,
+			"only the following media types are accepted"},
 		{"GET", "/version", "text/plain", "", 406, `Available representations: application/json"`},
 		{"GET", "/version", "text/*, application/json", "", 200, "emulationMajor"},
 		{"GET", "/openid/v1/jwks", "application/json", "", 406, `Available representations: application/jwk-set+json`},
@@ -58,10 +65,14 @@ func TestAnsweredAsUpstream(t *testing.T) {
 		{"GET", "/openapi/v3/apis/apps/v1/", "", "", 404, ""},
 		{"GET", "/openapi/v3/apis/example.com/v1/", "", "", 404, ""},
 		{"GET", "/openapi/v3/apis/", "", "", 404, ""},
-		{"POST", maps + "?dryRun=All", "", `{"metadata":{"name":"dry","resourceVersion":"7"}}`, 201, `"resourceVersion":"7"`},
-		{"DELETE", "/api/v1/namespaces/kube-public", "", `{"preconditions":{"uid":"x"}}`, 409, `on namespaces \"kube-public\": Precondition failed: UID in precondition: x,`},
-		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l?dryRun=All", "", `{"metadata":{"name":"l","uid":"x"}}`, 409, "Key: /leases/default/l,"},
-		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "", `{"metadata":{"name":"l","uid":"x"}}`, 409, "Key: /registry/leases/default/l,"},
+		{"POST", maps + "?dryRun=All", "", `{"metadata":{"name":"dry","resourceVersion":"7"}}`, 201,
+			`"resourceVersion":"7"`},
+		{"DELETE", "/api/v1/namespaces/kube-public", "", `{"preconditions":{"uid":"x"}}`, 409,
+			`on namespaces \"kube-public\": Precondition failed: UID in precondition: x,`},
+		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l?dryRun=All", "",
+			`{"metadata":{"name":"l","uid":"x"}}`, 409, "Key: /leases/default/l,"},
+		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "", `{"metadata":{"name":"l","uid":"x"}}`,
+			409, "Key: /registry/leases/default/l,"},
 	} {
 		headers := []string{"Content-Type", "application/json"}
 		if c.accept != "" {
@@ -94,18 +105,22 @@ func compact(text string) string {
 	return string(out)
 }
 
-// TestProgramPages: what the program tells of itself, to whom, and that there are gates for it.
+// TestProgramPages: the pages that describe the program, the users that may read them, and their gates.
 func TestProgramPages(t *testing.T) {
 	told := func(c *options.Config) {
 		c.CommandLine = func() map[string]string { return map[string]string{"v": "2"} }
 	}
 	f := start(t, told)
-	for path, want := range map[string]string{"/statusz": "/flagz /healthz /livez /metrics /readyz /statusz /version", "/flagz": "v"} {
-		if resp, text := f.with(t, "GET", path, ""); resp.StatusCode != 200 || !strings.Contains(text, "apiserver "+path[1:]) || !strings.Contains(text, want) {
+	for path, want := range map[string]string{"/statusz": "/flagz /healthz /livez /metrics /readyz /statusz /version",
+		"/flagz": "v"} {
+		if resp, text := f.with(t, "GET", path, ""); resp.StatusCode != 200 ||
+			!strings.Contains(text, "apiserver "+path[1:]) || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 		resp, text := f.with(t, "GET", path, "", "Accept", "application/json")
-		if resp.StatusCode != 406 || !strings.Contains(text, "only the following media types are accepted: application/json, application/yaml, text/plain") {
+		if resp.StatusCode != 406 ||
+			!strings.Contains(text,
+				"only the following media types are accepted: application/json, application/yaml, text/plain") {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 		if resp, _ := f.with(t, "GET", path, "", "Authorization", "Bearer alice"); resp.StatusCode != 403 {
@@ -132,7 +147,8 @@ func TestDebugFlags(t *testing.T) {
 		{"PUT", "/debug/flags/v", "loud", 400, `strconv.ParseUint: parsing "loud": invalid syntax`},
 		{"PUT", "/debug/flags/v", "0", 200, "successfully set klog.logging.verbosity to 0\n"},
 	} {
-		if resp, text := f.with(t, c.method, c.path, c.body); resp.StatusCode != c.code || !strings.Contains(text, c.text) {
+		if resp, text := f.with(t, c.method, c.path, c.body); resp.StatusCode != c.code ||
+			!strings.Contains(text, c.text) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, text)
 		}
 	}
@@ -141,7 +157,7 @@ func TestDebugFlags(t *testing.T) {
 	}
 }
 
-// TestFirstObjectsAreManaged by whom upstream has them managed.
+// TestFirstObjectsAreManaged by the same managers as upstream.
 func TestFirstObjectsAreManaged(t *testing.T) {
 	f := start(t, func(c *options.Config) { c.PriorityAndFairness, c.MaxRequestsInFlight = true, 400 })
 	for path, want := range map[string]string{
@@ -159,7 +175,8 @@ func TestFirstObjectsAreManaged(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &obj); err != nil {
 			t.Fatal(err)
 		}
-		if m := obj.ManagedFields; len(m) != 1 || m[0].Manager != want || m[0].Operation != metav1.ManagedFieldsOperationUpdate || m[0].Time.IsZero() || m[0].FieldsV1 == nil {
+		if m := obj.ManagedFields; len(m) != 1 || m[0].Manager != want ||
+			m[0].Operation != metav1.ManagedFieldsOperationUpdate || m[0].Time.IsZero() || m[0].FieldsV1 == nil {
 			t.Errorf("%s: %+v", path, m)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// tlsConfig asks clients for a certificate, where one can be known, but leaves it to authentication to judge it.
+// tlsConfig requests a certificate from clients, where one can be verified, but leaves the verification to
+// authentication.
 func tlsConfig(config *options.Config, by *authn.Chain) (*tls.Config, error) {
 	out, err := servedTLS(config)
 	if err != nil || by.ClientCA() == nil && by.RequestHeaderCA() == nil {

@@ -76,7 +76,8 @@ func servedBy(t *testing.T, server, client *tls.Config) *x509.Certificate {
 	return asking.ConnectionState().PeerCertificates[0]
 }
 
-// TestOwnCertificateFollowsItsFiles: one that the server made itself can be replaced without a restart, and stays when half of it is lost.
+// TestOwnCertificateFollowsItsFiles: one that the server made itself can be replaced without a restart, and stays when
+// half of it is lost.
 func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	dir, clk := t.TempDir(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	s := &options.Config{CertDir: dir, Clock: clk}
@@ -108,7 +109,8 @@ func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	if err := os.Remove(keyFile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := servedTLS(s); err == nil || err.Error() != "--cert-dir: error reading "+keyFile+", certificate and key must be supplied as a pair" {
+	if _, err := servedTLS(s); err == nil ||
+		err.Error() != "--cert-dir: error reading "+keyFile+", certificate and key must be supplied as a pair" {
 		t.Errorf("without its key: %v", err)
 	}
 }
@@ -116,12 +118,14 @@ func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 // TestOwnCertificateFitsCipherSuites: suites that want a key of RSA get one.
 func TestOwnCertificateFitsCipherSuites(t *testing.T) {
 	s := &options.Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}
-	s.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_256_CBC_SHA"}
+	s.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+		"TLS_RSA_WITH_AES_256_CBC_SHA"}
 	config, err := servedTLS(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := servedBy(t, config, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_CBC_SHA}})
+	got := servedBy(t, config,
+		&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_CBC_SHA}})
 	if got.PublicKeyAlgorithm != x509.RSA {
 		t.Errorf("a key of %v", got.PublicKeyAlgorithm)
 	}

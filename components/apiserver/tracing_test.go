@@ -39,7 +39,8 @@ func (s *spans) path(name string) string {
 	return name
 }
 
-func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *spans) Export(_ context.Context,
+	r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, resource := range r.ResourceSpans {
@@ -57,7 +58,8 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// TestTracing sends spans straight to their collector, and through a proxy that the way to the control plane leads through.
+// TestTracing sends spans straight to their collector, and through a proxy that the way to the control plane leads
+// through.
 func TestTracing(t *testing.T) {
 	t.Run("straight", func(t *testing.T) { testTracing(t, func(*options.Config) {}) })
 	t.Run("egress", func(t *testing.T) {
@@ -68,8 +70,10 @@ func TestTracing(t *testing.T) {
 		}))
 		defer proxy.Close()
 		testTracing(t, func(c *options.Config) {
-			c.EgressFile = write(t, "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: controlplane\n  connection:\n"+
-				"    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
+			c.EgressFile = write(t,
+				"apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: "+
+					"controlplane\n  connection:\n"+
+					"    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
 		})
 		if len(asked) == 0 {
 			t.Error("the proxy wasn't asked")
@@ -82,7 +86,8 @@ func testTracing(t *testing.T, change func(*options.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, got := grpc.NewServer(), &spans{names: map[string]string{}, ids: map[string]string{}, own: map[string]string{}}
+	server, got := grpc.NewServer(),
+		&spans{names: map[string]string{}, ids: map[string]string{}, own: map[string]string{}}
 	collector.RegisterTraceServiceServer(server, got)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
@@ -94,7 +99,8 @@ func testTracing(t *testing.T, change func(*options.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.as("admin").Host+"/api/v1/namespaces/default/configmaps", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		f.as("admin").Host+"/api/v1/namespaces/default/configmaps", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +143,14 @@ func TestTracingConfigIsChecked(t *testing.T) {
 		"{":                                   "json",
 	} {
 		_, err := apiserver.New(options.Config{Storage: options.StorageMemory, TracingConfigFile: write(t, content)})
-		if err == nil || !strings.Contains(err.Error(), "--tracing-config-file") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), "--tracing-config-file") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want it to name %s", content, err, want)
 		}
 	}
-	if _, err := apiserver.New(options.Config{Storage: options.StorageMemory, TracingConfigFile: "/no/such"}); err == nil || !strings.Contains(err.Error(), "/no/such") {
+	if _, err := apiserver.New(
+		options.Config{Storage: options.StorageMemory, TracingConfigFile: "/no/such"}); err == nil ||
+		!strings.Contains(err.Error(), "/no/such") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -15,9 +15,11 @@ func TestResolvesFamilies(t *testing.T) {
 	port, name := int32(8443), "https"
 	slice := func(family discoveryv1.AddressType, address string, ready bool) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: string(family), Labels: map[string]string{discoveryv1.LabelServiceName: "zoo"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(family),
+				Labels: map[string]string{discoveryv1.LabelServiceName: "zoo"}},
 			AddressType: family, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+			Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 		}
 	}
 	store := &objectstest.Store{}

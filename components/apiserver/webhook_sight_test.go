@@ -69,8 +69,8 @@ func patching(h *hooks, resource string, patches map[string]string) []hooksv1.Mu
 	return list
 }
 
-// TestWebhooksSeeWhatOthersMade: what validates is shown the object as those before left it, under the name that was asked for,
-// though not all of that is kept.
+// TestWebhooksSeeWhatOthersMade: what validates is shown the object as those before left it, under the name that was
+// asked for, though not all of that is kept.
 func TestWebhooksSeeWhatOthersMade(t *testing.T) {
 	f, h := start(t), newHooks(t)
 	c, told := f.client(t), &sight{}
@@ -96,7 +96,8 @@ func TestWebhooksSeeWhatOthersMade(t *testing.T) {
 		{"end", []string{"metadata", "deletionTimestamp"}, []string{ends}, ends},
 		{"kindless", []string{"kind"}, []string{"", `"ConfigMap"`}, `"ConfigMap"`},
 	} {
-		body, err := c.CoreV1().RESTClient().Post().Namespace("default").Resource("configmaps").Body(configMapFor(tt.name)).
+		body, err := c.CoreV1().RESTClient().Post().Namespace("default").Resource("configmaps").Body(
+			configMapFor(tt.name)).
 			SetHeader("Accept", "application/json").Do(t.Context()).Raw()
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
@@ -109,14 +110,15 @@ func TestWebhooksSeeWhatOthersMade(t *testing.T) {
 				t.Errorf("%s is shown as %s", tt.name, r.Name)
 			}
 		}
-		if kept := shown(t, runtime.RawExtension{Raw: body}, tt.path...); !slices.Equal(got, tt.want) || kept != tt.kept {
+		if kept := shown(t, runtime.RawExtension{Raw: body}, tt.path...); !slices.Equal(got, tt.want) ||
+			kept != tt.kept {
 			t.Errorf("%s: shown %q, want %q; kept %q, want %q", tt.name, got, tt.want, kept, tt.kept)
 		}
 	}
 }
 
-// TestWebhooksChangeCustom: what webhooks make of custom resources is shown to those after them, whatever the schema says, and
-// held against it when it is stored.
+// TestWebhooksChangeCustom: what webhooks make of custom resources is shown to those after them, whatever the schema
+// says, and held against it when it is stored.
 func TestWebhooksChangeCustom(t *testing.T) {
 	f, h := startCustom(t), newHooks(t)
 	c, told := f.client(t), &sight{}
@@ -137,10 +139,13 @@ func TestWebhooksChangeCustom(t *testing.T) {
 		text string
 	}{
 		"unknown": {http.StatusCreated, ""},
-		"kind":    {http.StatusUnprocessableEntity, `Gadget.example.com "kind" is invalid: kind: Invalid value: "Gadget": must be Widget`},
-		"version": {http.StatusInternalServerError, "request to convert CR from an invalid group/version: example.com/v9"},
-		"label":   {http.StatusInternalServerError, "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
-		"null":    {http.StatusUnprocessableEntity, `spec: Invalid value: "null"`},
+		"kind": {http.StatusUnprocessableEntity,
+			`Gadget.example.com "kind" is invalid: kind: Invalid value: "Gadget": must be Widget`},
+		"version": {http.StatusInternalServerError,
+			"request to convert CR from an invalid group/version: example.com/v9"},
+		"label": {http.StatusInternalServerError,
+			"json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
+		"null": {http.StatusUnprocessableEntity, `spec: Invalid value: "null"`},
 	} {
 		w := widget(t, name, "spec: {color: red}")
 		w.SetLabels(labelled(name).MatchLabels)
@@ -166,8 +171,8 @@ func TestWebhooksChangeCustom(t *testing.T) {
 	}
 }
 
-// TestWebhooksSeeDeletions: they are shown the grace period that an object gets, and once more what was marked, or lost its finalizers,
-// before it goes.
+// TestWebhooksSeeDeletions: they are shown the grace period that an object gets, and once more what was marked, or lost
+// its finalizers, before it goes.
 func TestWebhooksSeeDeletions(t *testing.T) {
 	f, h := start(t), newHooks(t)
 	c, told := f.client(t), &sight{}
@@ -176,7 +181,8 @@ func TestWebhooksSeeDeletions(t *testing.T) {
 	look.Rules[0].Operations = []hooksv1.OperationType{hooksv1.Delete}
 	install(t, c, look)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	grace := func(seconds int64) metav1.DeleteOptions { return metav1.DeleteOptions{GracePeriodSeconds: &seconds} }
@@ -190,8 +196,9 @@ func TestWebhooksSeeDeletions(t *testing.T) {
 		{name: "waiting", deletes: []metav1.DeleteOptions{{}}, want: []string{"0 unmarked", "0 marked"}},
 		{name: "bound", node: "n", deletes: []metav1.DeleteOptions{{}, {}, grace(40), grace(0)},
 			want: []string{"30 unmarked", "0 marked", "0 marked"}}, // nothing of those that change nothing
-		{name: "orphans", finalizers: []string{metav1.FinalizerOrphanDependents}, deletes: []metav1.DeleteOptions{{PropagationPolicy: &background}},
-			want: []string{"0 unmarked", "0 marked"}},
+		{name: "orphans", finalizers: []string{metav1.FinalizerOrphanDependents},
+			deletes: []metav1.DeleteOptions{{PropagationPolicy: &background}},
+			want:    []string{"0 unmarked", "0 marked"}},
 	} {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: tt.name, Finalizers: tt.finalizers},
@@ -202,7 +209,8 @@ func TestWebhooksSeeDeletions(t *testing.T) {
 		}
 		for i, o := range tt.deletes {
 			if _, err := c.CoreV1().Pods("default").Get(t.Context(), tt.name, metav1.GetOptions{}); err != nil {
-				t.Errorf("%s, before deletion %d: %v", tt.name, i, err) // the server may look at an old state first, but not after this
+				// the server may look at an old state first, but not after this
+				t.Errorf("%s, before deletion %d: %v", tt.name, i, err)
 			}
 			if err := c.CoreV1().Pods("default").Delete(t.Context(), tt.name, o); err != nil {
 				t.Errorf("%s, deletion %d: %v", tt.name, i, err)
@@ -234,7 +242,8 @@ func seenWithoutGrace(t *testing.T, c kubernetes.Interface, told *sight) {
 		if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		err := c.CoreV1().ConfigMaps("default").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background})
+		err := c.CoreV1().ConfigMaps("default").Delete(t.Context(), name,
+			metav1.DeleteOptions{PropagationPolicy: &background})
 		if seen := len(told.take()); seen != want || err != nil {
 			t.Errorf("%s: shown %d times, want %d; %v", name, seen, want, err)
 		}

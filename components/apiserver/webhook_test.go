@@ -92,15 +92,17 @@ func on(resources ...string) []hooksv1.RuleWithOperations {
 
 func validating(name string, at hooksv1.WebhookClientConfig, resources ...string) hooksv1.ValidatingWebhook {
 	return hooksv1.ValidatingWebhook{
-		Name: name + ".test.example.com", ClientConfig: at, Rules: on(resources...), AdmissionReviewVersions: []string{"v1"},
-		SideEffects: ptr.To(hooksv1.SideEffectClassNone), FailurePolicy: ptr.To(hooksv1.Fail),
+		Name: name + ".test.example.com", ClientConfig: at, Rules: on(resources...),
+		AdmissionReviewVersions: []string{"v1"},
+		SideEffects:             ptr.To(hooksv1.SideEffectClassNone), FailurePolicy: ptr.To(hooksv1.Fail),
 	}
 }
 
 func mutating(name string, at hooksv1.WebhookClientConfig, resources ...string) hooksv1.MutatingWebhook {
 	return hooksv1.MutatingWebhook{
-		Name: name + ".test.example.com", ClientConfig: at, Rules: on(resources...), AdmissionReviewVersions: []string{"v1"},
-		SideEffects: ptr.To(hooksv1.SideEffectClassNone),
+		Name: name + ".test.example.com", ClientConfig: at, Rules: on(resources...),
+		AdmissionReviewVersions: []string{"v1"},
+		SideEffects:             ptr.To(hooksv1.SideEffectClassNone),
 	}
 }
 
@@ -108,8 +110,10 @@ func mutating(name string, at hooksv1.WebhookClientConfig, resources ...string) 
 func install(t *testing.T, c kubernetes.Interface, list ...hooksv1.ValidatingWebhook) {
 	t.Helper()
 	marker := validating("installed", nowhere(), "leases")
-	config := &hooksv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: append(list, marker)}
-	if _, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+	config := &hooksv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"},
+		Webhooks: append(list, marker)}
+	if _, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), config,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitInstalled(t, c, marker.Name)
@@ -123,7 +127,8 @@ func nowhere() hooksv1.WebhookClientConfig {
 func waitInstalled(t *testing.T, c kubernetes.Interface, marker string) {
 	t.Helper()
 	eventually(t, "the webhooks are known", func() bool {
-		_, err := c.CoordinationV1().Leases("default").Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "marker"}},
+		_, err := c.CoordinationV1().Leases("default").Create(t.Context(),
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "marker"}},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), marker)
 	})
@@ -132,8 +137,10 @@ func waitInstalled(t *testing.T, c kubernetes.Interface, marker string) {
 func installMutating(t *testing.T, c kubernetes.Interface, list ...hooksv1.MutatingWebhook) {
 	t.Helper()
 	marker := mutating("installed", nowhere(), "leases")
-	config := &hooksv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: append(list, marker)}
-	if _, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+	config := &hooksv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"},
+		Webhooks: append(list, marker)}
+	if _, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), config,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitInstalled(t, c, marker.Name)
@@ -145,7 +152,8 @@ func labelled(name string) *metav1.LabelSelector {
 }
 
 func configMapFor(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelled(name).MatchLabels}, Data: map[string]string{"a": "b"}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelled(name).MatchLabels},
+		Data: map[string]string{"a": "b"}}
 }
 
 func patchOf(text string) func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse) {
@@ -169,7 +177,8 @@ func TestWebhooksDecide(t *testing.T) {
 	away := hooksv1.WebhookClientConfig{URL: ptr.To("https://" + nobody + "/x")}
 	untrusted := hooksv1.WebhookClientConfig{URL: ptr.To(h.server.URL + "/x")}
 	unserved := hooksv1.WebhookClientConfig{Service: &hooksv1.ServiceReference{Namespace: "default", Name: "none"}}
-	calling := `failed calling webhook "away.test.example.com": failed to call webhook: Post "https://` + nobody + `/x?timeout=10s": dial tcp ` + nobody + ": connect: connection refused"
+	calling := `failed calling webhook "away.test.example.com": failed to call webhook: Post "https://` + nobody +
+		`/x?timeout=10s": dial tcp ` + nobody + ": connect: connection refused"
 	cases := []struct {
 		name   string
 		at     hooksv1.WebhookClientConfig
@@ -180,14 +189,18 @@ func TestWebhooksDecide(t *testing.T) {
 		code   int32
 	}{
 		{name: "allow", at: h.at("")},
-		{name: "deny", at: h.at("deny"), want: `admission webhook "deny.test.example.com" denied the request: not deny`, code: http.StatusTeapot},
+		{name: "deny", at: h.at("deny"), want: `admission webhook "deny.test.example.com" denied the request: not deny`,
+			code: http.StatusTeapot},
 		{name: "warn", at: h.at("warn")},
-		{name: "other", at: h.at("other"), want: "received invalid webhook response: expected response.uid=", code: http.StatusInternalServerError},
+		{name: "other", at: h.at("other"), want: "received invalid webhook response: expected response.uid=",
+			code: http.StatusInternalServerError},
 		{name: "away", at: away, want: "Internal error occurred: " + calling, code: http.StatusInternalServerError},
 		{name: "away-ignored", at: away, ignore: true},
-		{name: "untrusted", at: untrusted, want: "certificate signed by unknown authority", code: http.StatusInternalServerError},
+		{name: "untrusted", at: untrusted, want: "certificate signed by unknown authority",
+			code: http.StatusInternalServerError},
 		{name: "unserved", at: unserved, want: `service "none" not found`, code: http.StatusInternalServerError},
-		{name: "elsewhere", at: h.at("deny"), change: func(w *hooksv1.ValidatingWebhook) { w.NamespaceSelector = labelled("other") }},
+		{name: "elsewhere", at: h.at("deny"),
+			change: func(w *hooksv1.ValidatingWebhook) { w.NamespaceSelector = labelled("other") }},
 		{name: "condition", at: h.at("deny"), change: func(w *hooksv1.ValidatingWebhook) {
 			w.MatchConditions = []hooksv1.MatchCondition{{Name: "not", Expression: `object.data.a == "c"`}}
 		}},
@@ -218,7 +231,8 @@ func TestWebhooksDecide(t *testing.T) {
 			if tt.dryRun {
 				options.DryRun = []string{metav1.DryRunAll}
 			}
-			_, err := f.clientOf(t, config).CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor(tt.name), options)
+			_, err := f.clientOf(t, config).CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor(tt.name),
+				options)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error %v, want %q", err, tt.want)
 			}
@@ -237,18 +251,20 @@ type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
 
-// TestWebhooksChange: webhooks change objects one after the other, and look again at what others made of them if they ask
-// for that; what they add is defaulted, and pruned by the schema of a custom resource.
+// TestWebhooksChange: webhooks change objects one after the other, and look again at what others made of them if they
+// ask for that; what they add is defaulted, and pruned by the schema of a custom resource.
 func TestWebhooksChange(t *testing.T) {
 	f, h := startCustom(t), newHooks(t)
 	c := f.client(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	h.answer["first"] = patchOf(`[{"op":"add","path":"/metadata/annotations","value":{"first":"seen"}}]`)
 	h.answer["second"] = patchOf(`[{"op":"add","path":"/spec/containers/-","value":{"name":"side","image":"s"}}]`)
-	h.answer["widget"] = patchOf(`[{"op":"replace","path":"/spec/replicas","value":5},{"op":"add","path":"/spec/unknown","value":1}]`)
+	h.answer["widget"] = patchOf(
+		`[{"op":"replace","path":"/spec/replicas","value":5},{"op":"add","path":"/spec/unknown","value":1}]`)
 	h.answer["away"] = patchOf(`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`)
 	h.answer["bare"] = patchOf(`[{"op":"remove","path":"/metadata/namespace"}]`)
 	first, second := mutating("first", h.at("first"), "pods"), mutating("second", h.at("second"), "pods")
@@ -259,13 +275,16 @@ func TestWebhooksChange(t *testing.T) {
 	installMutating(t, c, first, second, widget, away, bare)
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
-	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsBadRequest(err) {
+	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), secret,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a webhook moves an object elsewhere: %v", err)
 	}
-	if m, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("m"), metav1.CreateOptions{}); err != nil || m.Namespace != "default" {
+	if m, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("m"),
+		metav1.CreateOptions{}); err != nil || m.Namespace != "default" {
 		t.Errorf("a webhook leaves the namespace out: %v, %v", m, err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	pod, err := c.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +293,8 @@ func TestWebhooksChange(t *testing.T) {
 	if pod.Annotations["first"] != "seen" || side.Name != "side" || side.TerminationMessagePath == "" {
 		t.Errorf("pod %v %+v", pod.Annotations, side)
 	}
-	if got, want := h.calls(), []string{"CREATE secrets s", "CREATE configmaps m", "CREATE pods p", "CREATE pods p", "CREATE pods p"}; !slices.Equal(got, want) {
+	if got, want := h.calls(), []string{"CREATE secrets s", "CREATE configmaps m", "CREATE pods p", "CREATE pods p",
+		"CREATE pods p"}; !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
 	made := f.create(t, "w", "spec: {color: red}")
@@ -302,7 +322,8 @@ func TestWebhooksSeeEverything(t *testing.T) {
 	install(t, c, validating("all", h.at(""), "*/*"))
 	ctx := t.Context()
 	merge := func(resource, name, patch string, sub ...string) error {
-		request := c.AppsV1().RESTClient().Patch(types.MergePatchType).Namespace("default").Resource(resource).Name(name)
+		request := c.AppsV1().RESTClient().Patch(types.MergePatchType).Namespace("default").Resource(resource).Name(
+			name)
 		return request.SubResource(sub...).Body([]byte(patch)).Do(ctx).Error()
 	}
 	steps := []struct {
@@ -313,46 +334,56 @@ func TestWebhooksSeeEverything(t *testing.T) {
 			_, err := c.AppsV1().Deployments("default").Create(ctx, deploymentFor("d"), metav1.CreateOptions{})
 			return err
 		}, []string{"CREATE deployments d"}},
-		{func() error { return merge("deployments", "d", `{"metadata":{"labels":{"a":"b"}}}`) }, []string{"UPDATE deployments d"}},
-		{func() error { return merge("deployments", "d", `{"status":{"replicas":1}}`, "status") }, []string{"UPDATE deployments/status d"}},
+		{func() error { return merge("deployments", "d", `{"metadata":{"labels":{"a":"b"}}}`) },
+			[]string{"UPDATE deployments d"}},
+		{func() error { return merge("deployments", "d", `{"status":{"replicas":1}}`, "status") },
+			[]string{"UPDATE deployments/status d"}},
 		{func() error {
 			_, err := c.AppsV1().Deployments("default").UpdateScale(ctx, "d", &autoscalingv1.Scale{
-				ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default"}, Spec: autoscalingv1.ScaleSpec{Replicas: 2}}, metav1.UpdateOptions{})
+				ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default"},
+				Spec:       autoscalingv1.ScaleSpec{Replicas: 2}}, metav1.UpdateOptions{})
 			return err
 		}, []string{"UPDATE deployments/scale d"}},
-		{func() error { return c.AppsV1().Deployments("default").Delete(ctx, "d", metav1.DeleteOptions{}) }, []string{"DELETE deployments d"}},
+		{func() error { return c.AppsV1().Deployments("default").Delete(ctx, "d", metav1.DeleteOptions{}) },
+			[]string{"DELETE deployments d"}},
 		{func() error {
 			_, err := f.widgets().Create(ctx, widget(t, "w", "spec: {color: red}"), metav1.CreateOptions{})
 			return err
 		}, []string{"CREATE widgets w"}},
 		{func() error {
-			_, err := f.widgets().Patch(ctx, "w", types.MergePatchType, []byte(`{"status":{"phase":"x"}}`), metav1.PatchOptions{}, "status")
+			_, err := f.widgets().Patch(ctx, "w", types.MergePatchType, []byte(`{"status":{"phase":"x"}}`),
+				metav1.PatchOptions{}, "status")
 			return err
 		}, []string{"UPDATE widgets/status w"}},
 		{func() error {
 			return f.widgets().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		}, []string{"DELETE widgets "}}, // it names none
 		{func() error {
-			err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("services").Name("none").SubResource("proxy").Do(ctx).Error()
+			err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("services").Name("none").SubResource(
+				"proxy").Do(ctx).Error()
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return err
 		}, []string{"CONNECT services/proxy none"}},
 		{func() error {
-			_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, "test", types.MergePatchType,
+			_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, "test",
+				types.MergePatchType,
 				[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			return err
 		}, nil},
 		{func() error {
-			_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{}, metav1.CreateOptions{})
+			_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{},
+				metav1.CreateOptions{})
 			if apierrors.IsBadRequest(err) {
 				return nil
 			}
 			return fmt.Errorf("a review of no token: %w", err)
 		}, nil}, // what makes no sense isn't shown
 		{func() error {
-			_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{})
+			_, err := c.AuthenticationV1().TokenReviews().Create(ctx,
+				&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}},
+				metav1.CreateOptions{})
 			return err
 		}, []string{"CREATE tokenreviews "}},
 	}
@@ -368,7 +399,8 @@ func TestWebhooksSeeEverything(t *testing.T) {
 	}
 }
 
-// TestWebhookBehindService: the reference is resolved, and the certificate is the Service's, not the one of where that is.
+// TestWebhookBehindService: the reference is resolved, and the certificate is the Service's, not the one of where that
+// is.
 func TestWebhookBehindService(t *testing.T) {
 	authority, err := certs.NewAuthority("hooks")
 	if err != nil {
@@ -398,7 +430,8 @@ func TestWebhookBehindService(t *testing.T) {
 		t.Fatal(err)
 	}
 	install(t, c, validating("service", hooksv1.WebhookClientConfig{
-		Service:  &hooksv1.ServiceReference{Namespace: "default", Name: "hook", Path: ptr.To("/deny"), Port: ptr.To(int32(at.Port()))},
+		Service: &hooksv1.ServiceReference{Namespace: "default", Name: "hook", Path: ptr.To("/deny"),
+			Port: ptr.To(int32(at.Port()))},
 		CABundle: authority.Cert,
 	}, "configmaps"))
 	const want = `admission webhook "service.test.example.com" denied the request without explanation`
@@ -408,7 +441,8 @@ func TestWebhookBehindService(t *testing.T) {
 	})
 }
 
-// TestWebhookIsThisServer: what is said to be behind the Service of the API servers is asked here, by the server itself.
+// TestWebhookIsThisServer: what is said to be behind the Service of the API servers is asked here, by the server
+// itself.
 func TestWebhookIsThisServer(t *testing.T) {
 	authority, err := certs.NewAuthority("hooks")
 	if err != nil {
@@ -416,10 +450,12 @@ func TestWebhookIsThisServer(t *testing.T) {
 	}
 	c := start(t).client(t)
 	install(t, c, validating("self", hooksv1.WebhookClientConfig{
-		Service:  &hooksv1.ServiceReference{Namespace: "default", Name: "kubernetes", Path: ptr.To("/api/v1/namespaces/default/configmaps/none")},
+		Service: &hooksv1.ServiceReference{Namespace: "default", Name: "kubernetes",
+			Path: ptr.To("/api/v1/namespaces/default/configmaps/none")},
 		CABundle: authority.Cert,
 	}, "configmaps"))
-	const want = "failed calling webhook \"self.test.example.com\": failed to call webhook: the server does not allow this method on the requested resource"
+	const want = "failed calling webhook \"self.test.example.com\": failed to call webhook: the server does not allow " +
+		"this method on the requested resource"
 	eventually(t, want, func() bool {
 		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("x"), metav1.CreateOptions{})
 		return err != nil && strings.Contains(err.Error(), want)
@@ -437,7 +473,8 @@ func TestNamespacesAreDeletedByUID(t *testing.T) {
 			options <- o
 		}
 	}
-	made, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}, metav1.CreateOptions{})
+	made, err := c.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,7 +482,8 @@ func TestNamespacesAreDeletedByUID(t *testing.T) {
 	if err := c.CoreV1().Namespaces().Delete(t.Context(), "doomed", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if seen := <-options; seen.Preconditions == nil || seen.Preconditions.UID == nil || *seen.Preconditions.UID != made.UID {
+	if seen := <-options; seen.Preconditions == nil || seen.Preconditions.UID == nil ||
+		*seen.Preconditions.UID != made.UID {
 		t.Errorf("admission saw %+v", seen)
 	}
 }

@@ -44,8 +44,9 @@ func NewConfig() *Config {
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "Address to listen on, host:port.")
 	fs.StringSliceVar(&c.Backends, "backend", c.Backends, "An API server, host:port; may be repeated.")
-	fs.StringVar(&c.CAFile, "certificate-authority", c.CAFile, "File with the authority of the API servers' certificates. "+
-		"By default, those that the machine trusts.")
+	fs.StringVar(&c.CAFile, "certificate-authority", c.CAFile,
+		"File with the authority of the API servers' certificates. "+
+			"By default, those that the machine trusts.")
 	fs.StringVar(&c.HealthAddress, "health-bind-address", c.HealthAddress, "Address to serve /healthz and /readyz on, "+
 		"host:port, without TLS. The balancer is ready while an API server is. Empty serves them nowhere.")
 	fs.DurationVar(&c.Period, "check-period", c.Period, "How often each API server is asked whether it is ready.")
@@ -65,7 +66,8 @@ func New(config Config) (*Balancer, error) {
 		return nil, errors.New("--backend is required")
 	}
 	if config.Period <= 0 || config.Timeout <= 0 {
-		return nil, fmt.Errorf("--check-period %v and --check-timeout %v: use durations greater than 0", config.Period, config.Timeout)
+		return nil, fmt.Errorf("--check-period %v and --check-timeout %v: use durations greater than 0", config.Period,
+			config.Timeout)
 	}
 	pool, err := authorities(config.CAFile)
 	if err != nil {
@@ -189,7 +191,7 @@ func (b *Balancer) health() http.Handler {
 	return mux
 }
 
-// watch asks a backend again and again. One that is not ready any more loses its connections, so that watches of
+// watch polls a backend. One that is not ready any more loses its connections, so that watches of
 // clients go on elsewhere.
 func (b *Balancer) watch(ctx context.Context, to *backend) {
 	ticker := b.config.Clock.NewTicker(b.config.Period)
@@ -200,7 +202,8 @@ func (b *Balancer) watch(ctx context.Context, to *backend) {
 			return
 		}
 		if changed := to.set(err == nil); changed && err != nil {
-			klog.FromContext(ctx).Info("API server is not ready; closed its connections", "backend", to.address, "err", err)
+			klog.FromContext(ctx).Info("API server is not ready; closed its connections", "backend",
+				to.address, "err", err)
 		} else if changed {
 			klog.FromContext(ctx).Info("API server is ready", "backend", to.address)
 		}
@@ -212,7 +215,7 @@ func (b *Balancer) watch(ctx context.Context, to *backend) {
 	}
 }
 
-// check asks whether a backend is ready. One that wants to know who asks is there, too.
+// check probes the readiness of a backend. One that requires authentication counts as ready.
 func (b *Balancer) check(ctx context.Context, to *backend) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+to.address+"/readyz", nil)
 	if err != nil {

@@ -33,14 +33,15 @@ func apiServer(t *testing.T, name string) *httptest.Server {
 	return s
 }
 
-// balanced starts a balancer before servers and returns a client of it, which dials anew for each request.
+// balanced starts a balancer before servers and returns a client of it, which opens a connection for each request.
 func balanced(t *testing.T, servers ...*httptest.Server) func() (string, error) {
 	t.Helper()
 	config := NewConfig()
 	config.Period = 10 * time.Millisecond
 	ca := servers[0].Certificate()
 	config.CAFile = filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(config.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(config.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range servers {

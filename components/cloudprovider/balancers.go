@@ -124,7 +124,7 @@ func (b *balancers) release(addresses, kept []netip.Addr) {
 	}
 }
 
-// request returns the families that a Service gets addresses of, and the address that it asks for, if any.
+// request returns the families that a Service gets addresses of, and the address that it requests, if any.
 func (b *balancers) request(svc *v1.Service) ([]v1.IPFamily, netip.Addr, error) {
 	wanted := svc.Spec.IPFamilies
 	if len(wanted) == 0 {

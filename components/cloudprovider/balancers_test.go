@@ -33,7 +33,7 @@ func made(t *testing.T, pools ...string) *balancers {
 	return b
 }
 
-// requested asks for an address.
+// requested requests an address.
 func requested(ip string) func(*v1.Service) {
 	return func(s *v1.Service) { s.Spec.LoadBalancerIP = ip }
 }

@@ -27,7 +27,7 @@ type Config struct {
 	AddressPools []string
 	// Interface is on the link that clients and nodes share; "" is the one with the default route.
 	Interface string
-	// LoadBalancerClass is served beside Services without a class; "" is none.
+	// LoadBalancerClass is served in addition to Services without a class; "" is none.
 	LoadBalancerClass string
 	// HealthzAddress serves /healthz and /metrics, as IP:port; "" serves nothing.
 	HealthzAddress string
@@ -77,7 +77,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Uint16Var(&c.KubeProxyPort, "kube-proxy-healthz-port", c.KubeProxyPort,
 		"Port of the health check of each node's kube-proxy.")
 	fs.DurationVar(&c.CheckPeriod, "check-period", c.CheckPeriod, "How often the health of each node is checked.")
-	fs.DurationVar(&c.CheckTimeout, "check-timeout", c.CheckTimeout, "How long a node may take to answer a health check.")
+	fs.DurationVar(&c.CheckTimeout, "check-timeout", c.CheckTimeout,
+		"How long a node may take to answer a health check.")
 	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often the kernel's routes are compared without a cause.")
 }
 

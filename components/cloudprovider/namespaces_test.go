@@ -182,7 +182,7 @@ func (l *lan) session(address string) *session {
 }
 
 func (s *session) alive(word string) bool {
-	// A lost connection ends at once, as the node that has not heard of it resets it.
+	// A lost connection ends at once, as a node without its state resets it.
 	_, _ = s.in.WriteString(word + "\n")
 	return s.in.Flush() == nil && s.out.Scan() && s.out.Text() == word
 }

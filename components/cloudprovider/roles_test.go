@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// TestMain plays a role on a machine of a lan, where it is told to.
+// TestMain plays a role on a machine of a lan, if the environment names one.
 func TestMain(m *testing.M) {
 	roles := map[string]func([]string) error{
 		"node": playNode, "client": playClient, "session": playSession, "provider": playProvider,
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// playNode is a node with its kube-proxy and a pod that tells its clients which node it is on and who they are.
+// playNode is a node with its kube-proxy and a pod that returns its node and the source address of its clients.
 func playNode(arguments []string) error {
 	name, local := arguments[0], arguments[1] == "true"
 	check := func(port string, healthy bool) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -25,38 +26,39 @@ type clients struct {
 	root       *rest.Config
 	client     kubernetes.Interface // of the manager itself
 	tokens     kubernetes.Interface // the same for tokens, which every controller waits for
+	clock      clock.PassiveClock   // by which tokens expire
 	perAccount bool
 }
 
-func newClients(root *rest.Config, perAccount bool) (*clients, error) {
+func newClients(root *rest.Config, clock clock.PassiveClock, perAccount bool) (*clients, error) {
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(root), "kube-controller-manager"))
 	if err != nil {
 		return nil, err
 	}
-	hurried := rest.AddUserAgent(rest.CopyConfig(root), "tokens")
-	hurried.QPS = -1 // there are as many requests as controllers
-	tokens, err := kubernetes.NewForConfig(hurried)
+	unlimited := rest.AddUserAgent(rest.CopyConfig(root), "tokens")
+	unlimited.QPS = -1 // there are as many requests as controllers
+	tokens, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
 		return nil, err
 	}
-	return &clients{root: root, client: client, tokens: tokens, perAccount: perAccount}, nil
+	return &clients{root: root, client: client, tokens: tokens, clock: clock, perAccount: perAccount}, nil
 }
 
-// config returns the configuration of the controller that speaks as account.
+// config returns the client configuration with the identity of the service account.
 func (c *clients) config(account string) *rest.Config {
 	if !c.perAccount {
 		return rest.AddUserAgent(rest.CopyConfig(c.root), account)
 	}
 	config := rest.AnonymousClientConfig(c.root)
 	config.QPS, config.Burst = c.root.QPS, c.root.Burst
-	tokens := transport.NewCachedTokenSource(&tokenSource{client: c.tokens, account: account})
+	tokens := &keptTokens{source: &tokenSource{client: c.tokens, account: account}, clock: c.clock}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport.ResettableTokenSourceWrapTransport(tokens)(next)
 	})
 	return rest.AddUserAgent(config, account)
 }
 
-// tokenSource asks for tokens of a service account in kube-system, which it makes if it is missing.
+// tokenSource requests tokens of a service account in kube-system, which it creates if it is missing.
 type tokenSource struct {
 	client  kubernetes.Interface
 	account string
@@ -70,11 +72,13 @@ func (s *tokenSource) Token() (*oauth2.Token, error) {
 		return nil, fmt.Errorf("service account %s/%s: %w", metav1.NamespaceSystem, s.account, err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
-	answer, err := s.client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, s.account, request, metav1.CreateOptions{})
+	answer, err := s.client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, s.account, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("token of service account %s/%s: %w", metav1.NamespaceSystem, s.account, err)
 	}
-	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: answer.Status.ExpirationTimestamp.Time}, nil
+	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer",
+		Expiry: answer.Status.ExpirationTimestamp.Time}, nil
 }
 
 func (s *tokenSource) ensureAccount(ctx context.Context) error {
@@ -87,7 +91,8 @@ func (s *tokenSource) ensureAccount(ctx context.Context) error {
 	_, err = accounts.Create(ctx, account, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) { // so early that not even the namespace is there
 		namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
-		if _, err := s.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := s.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		_, err = accounts.Create(ctx, account, metav1.CreateOptions{})

@@ -1,4 +1,4 @@
-// Package controllers is the controller manager: the loops that bring a cluster's state to what its objects ask for.
+// Package controllers is the controller manager: the loops that bring a cluster's state to the desired one.
 // list.go is the table of contents.
 package controllers
 
@@ -34,29 +34,29 @@ import (
 type Config struct {
 	// Client reaches the API server, instead of Kubeconfig.
 	Client *rest.Config
-	// Kubeconfig is the file that names the API server and who the manager is there.
+	// Kubeconfig is the file with the API server's address and the manager's credentials.
 	Kubeconfig   string
 	KubeAPIQPS   float32 // requests per second of each controller; < 0: no limit
 	KubeAPIBurst int
 	// KubeAPIContentType is how built-in objects are encoded on the wire; "" is JSON.
 	KubeAPIContentType string
-	// MinResyncPeriod is how often every object is looked at again without an event.
+	// MinResyncPeriod is the interval at which every object is processed without an event.
 	MinResyncPeriod time.Duration
 
 	// Controllers are the names to run: "*" is all, "-name" is not that one.
 	Controllers []string
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
-	// FeatureGates has what is on besides upstream's defaults; StorageVersionMigrator is the only one that can be.
+	// FeatureGates has what differs from upstream's defaults; switchable has those that can be set.
 	FeatureGates map[string]bool
-	// UseServiceAccountCredentials lets each controller speak as a service account of its own.
+	// UseServiceAccountCredentials lets each controller use a service account of its own.
 	UseServiceAccountCredentials bool
 	// LeaderElection lets one of several managers work.
 	LeaderElection leader.Config
 	// Clock is where the controllers take the time from; the machine's if nil.
 	Clock clock.WithTicker
 
-	// Access is who may see what is served.
+	// Access configures authentication and authorization of the serving endpoints.
 	Access delegated.Options
 	// BindAddress and SecurePort are where health and metrics are served; no port, no server.
 	// Listener, if not nil, is used in their place, and is closed by Run.
@@ -70,11 +70,11 @@ type Config struct {
 	AllocateNodeCIDRs     bool
 	ClusterCIDR           string // at most one range per address family, comma-separated
 	ServiceClusterIPRange string
-	NodeCIDRMaskSize      int // of the only address family; 0: what is said for that family
+	NodeCIDRMaskSize      int // of the only address family; 0: the mask of that family
 	NodeCIDRMaskSizeIPv4  int // 0: 24
 	NodeCIDRMaskSizeIPv6  int // 0: 64
 
-	NodeMonitorPeriod         time.Duration // between two looks at all heartbeats
+	NodeMonitorPeriod         time.Duration // between two evaluations of all heartbeats
 	NodeMonitorGracePeriod    time.Duration // how long a node may be silent
 	NodeStartupGracePeriod    time.Duration // how long a new node may be silent
 	NodeEvictionRate          float64       // nodes per second
@@ -102,7 +102,7 @@ type Config struct {
 	MaxEndpointsPerSlice   int
 	// MirroringMaxEndpointsPerSubset is how many addresses of one subset of Endpoints are mirrored.
 	MirroringMaxEndpointsPerSubset int
-	// ResourceQuotaSyncPeriod is how often the use of all quotas is counted anew.
+	// ResourceQuotaSyncPeriod is the interval at which the usage of all quotas is recalculated.
 	ResourceQuotaSyncPeriod time.Duration
 
 	// Concurrent*Syncs are how many objects of a kind are reconciled at once.
@@ -122,6 +122,9 @@ type Config struct {
 	ConcurrentResourceQuotaSyncs   int
 	MirroringConcurrentSyncs       int
 	ConcurrentPolicySyncs          int
+
+	Storage    StorageConfig
+	Autoscaler AutoscalerConfig
 }
 
 // DefaultConfig returns upstream's defaults.
@@ -170,10 +173,13 @@ func DefaultConfig() Config {
 		ConcurrentResourceQuotaSyncs:   5,
 		MirroringConcurrentSyncs:       5,
 		ConcurrentPolicySyncs:          5,
+
+		Storage:    defaultStorage(),
+		Autoscaler: defaultAutoscaler(),
 	}
 }
 
-// validate says what is wrong with the whole, not only the first thing.
+// validate returns all errors, not only the first.
 func (c *Config) validate() error {
 	var errs []error
 	if c.Client == nil && c.Kubeconfig == "" {
@@ -181,15 +187,17 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.Access.Validate(), c.Handshakes.Validate())
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
-		if name != storageVersionMigrator {
-			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name, storageVersionMigrator))
+		if !slices.Contains(switchable(), name) {
+			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name,
+				strings.Join(switchable(), ", ")))
 		}
 	}
 	if _, err := c.enabled(); err != nil {
 		errs = append(errs, err)
 	}
 	if t := c.KubeAPIContentType; t != "" && t != runtime.ContentTypeProtobuf && t != runtime.ContentTypeJSON {
-		errs = append(errs, fmt.Errorf("--kube-api-content-type %q: use %s or %s", t, runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
+		errs = append(errs, fmt.Errorf("--kube-api-content-type %q: use %s or %s", t, runtime.ContentTypeProtobuf,
+			runtime.ContentTypeJSON))
 	}
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port %d: use a port number, or 0 to serve nothing", c.SecurePort))
@@ -201,24 +209,28 @@ func (c *Config) validate() error {
 		errs = append(errs, err)
 	}
 	if c.NodeMonitorPeriod <= 0 || c.NodeMonitorGracePeriod <= c.NodeMonitorPeriod {
-		errs = append(errs, fmt.Errorf("--node-monitor-grace-period %v must be longer than --node-monitor-period %v", c.NodeMonitorGracePeriod, c.NodeMonitorPeriod))
+		errs = append(errs, fmt.Errorf("--node-monitor-grace-period %v must be longer than --node-monitor-period %v",
+			c.NodeMonitorGracePeriod, c.NodeMonitorPeriod))
 	}
 	if c.LegacySATokenCleanUpPeriod <= 0 {
-		errs = append(errs, fmt.Errorf("--legacy-service-account-token-clean-up-period %v must be longer than nothing", c.LegacySATokenCleanUpPeriod))
+		errs = append(errs, fmt.Errorf("--legacy-service-account-token-clean-up-period %v must be longer than nothing",
+			c.LegacySATokenCleanUpPeriod))
 	}
 	if c.MaxEndpointsPerSlice < 1 || c.MaxEndpointsPerSlice > 1000 {
 		errs = append(errs, fmt.Errorf("--max-endpoints-per-slice %d: use 1 to 1000", c.MaxEndpointsPerSlice))
 	}
 	if c.MirroringMaxEndpointsPerSubset < 1 || c.MirroringMaxEndpointsPerSubset > 1000 {
-		errs = append(errs, fmt.Errorf("--mirroring-max-endpoints-per-subset %d: use 1 to 1000", c.MirroringMaxEndpointsPerSubset))
+		errs = append(errs, fmt.Errorf("--mirroring-max-endpoints-per-subset %d: use 1 to 1000",
+			c.MirroringMaxEndpointsPerSubset))
 	}
 	if c.ResourceQuotaSyncPeriod <= 0 {
-		errs = append(errs, fmt.Errorf("--resource-quota-sync-period %v must be longer than nothing", c.ResourceQuotaSyncPeriod))
+		errs = append(errs, fmt.Errorf("--resource-quota-sync-period %v must be longer than nothing",
+			c.ResourceQuotaSyncPeriod))
 	}
 	if _, err := c.authorities(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.LeaderElection.Validate())
+	errs = append(errs, c.LeaderElection.Validate(), c.Storage.validate(), c.Autoscaler.validate())
 	return errors.Join(errs...)
 }
 
@@ -226,14 +238,20 @@ func (c *Config) validate() error {
 func (c *Config) authorities() (map[string]csr.Authority, error) {
 	found := map[string]csr.Authority{}
 	for _, signer := range []struct{ name, flag, cert, key string }{
-		{certificates.KubeletServingSignerName, "kubelet-serving", c.ClusterSigningKubeletServingCertFile, c.ClusterSigningKubeletServingKeyFile},
-		{certificates.KubeAPIServerClientKubeletSignerName, "kubelet-client", c.ClusterSigningKubeletClientCertFile, c.ClusterSigningKubeletClientKeyFile},
-		{certificates.KubeAPIServerClientSignerName, "kube-apiserver-client", c.ClusterSigningAPIServerClientCertFile, c.ClusterSigningAPIServerClientKeyFile},
-		{csr.LegacyUnknownSignerName, "legacy-unknown", c.ClusterSigningLegacyUnknownCertFile, c.ClusterSigningLegacyUnknownKeyFile},
+		{certificates.KubeletServingSignerName, "kubelet-serving", c.ClusterSigningKubeletServingCertFile,
+			c.ClusterSigningKubeletServingKeyFile},
+		{certificates.KubeAPIServerClientKubeletSignerName, "kubelet-client", c.ClusterSigningKubeletClientCertFile,
+			c.ClusterSigningKubeletClientKeyFile},
+		{certificates.KubeAPIServerClientSignerName, "kube-apiserver-client", c.ClusterSigningAPIServerClientCertFile,
+			c.ClusterSigningAPIServerClientKeyFile},
+		{csr.LegacyUnknownSignerName, "legacy-unknown", c.ClusterSigningLegacyUnknownCertFile,
+			c.ClusterSigningLegacyUnknownKeyFile},
 	} {
 		own := signer.cert != "" || signer.key != ""
 		if own && (c.ClusterSigningCertFile != "" || c.ClusterSigningKeyFile != "") {
-			return nil, fmt.Errorf("--cluster-signing-cert-file and --cluster-signing-key-file can't be used together with --cluster-signing-%s-*-file", signer.flag)
+			return nil,
+				fmt.Errorf("--cluster-signing-cert-file and --cluster-signing-key-file can't be used together with "+
+					"--cluster-signing-%s-*-file", signer.flag)
 		}
 		authority := csr.Authority{CertFile: signer.cert, KeyFile: signer.key}
 		if !own {
@@ -251,8 +269,9 @@ func (c *Config) authorities() (map[string]csr.Authority, error) {
 
 func (c *Config) nodeLifecycle() nodelifecycle.Options {
 	return nodelifecycle.Options{
-		MonitorPeriod: c.NodeMonitorPeriod, MonitorGracePeriod: c.NodeMonitorGracePeriod, StartupGracePeriod: c.NodeStartupGracePeriod,
-		EvictionRate: c.NodeEvictionRate, SecondaryRate: c.SecondaryNodeEvictionRate,
+		MonitorPeriod: c.NodeMonitorPeriod, MonitorGracePeriod: c.NodeMonitorGracePeriod,
+		StartupGracePeriod: c.NodeStartupGracePeriod,
+		EvictionRate:       c.NodeEvictionRate, SecondaryRate: c.SecondaryNodeEvictionRate,
 		LargeCluster: c.LargeClusterSizeThreshold, UnhealthyZoneShare: c.UnhealthyZoneThreshold,
 	}
 }
@@ -297,10 +316,12 @@ func (c *Config) nodeCIDRs() (nodeipam.Options, error) {
 	switch {
 	case len(o.ClusterCIDRs) == 0:
 		return o, errors.New("--allocate-node-cidrs needs --cluster-cidr, the range to allocate from")
-	case len(o.ClusterCIDRs) > 2, len(o.ClusterCIDRs) == 2 && o.ClusterCIDRs[0].Addr().Is4() == o.ClusterCIDRs[1].Addr().Is4():
+	case len(o.ClusterCIDRs) > 2, len(o.ClusterCIDRs) == 2 &&
+		o.ClusterCIDRs[0].Addr().Is4() == o.ClusterCIDRs[1].Addr().Is4():
 		return o, fmt.Errorf("--cluster-cidr %s: give one range, or one of each address family", c.ClusterCIDR)
 	case len(o.ClusterCIDRs) == 2 && c.NodeCIDRMaskSize != 0:
-		return o, errors.New("--node-cidr-mask-size can't be used with two address families: use --node-cidr-mask-size-ipv4 and -ipv6")
+		return o,
+			errors.New("--node-cidr-mask-size can't be used with two address families: use --node-cidr-mask-size-ipv4 and -ipv6")
 	case c.NodeCIDRMaskSize != 0 && (c.NodeCIDRMaskSizeIPv4 != 0 || c.NodeCIDRMaskSizeIPv6 != 0):
 		return o, errors.New("--node-cidr-mask-size can't be used with --node-cidr-mask-size-ipv4 and -ipv6")
 	case len(o.ClusterCIDRs) == 1 && c.NodeCIDRMaskSizeIPv4 != 0 && !o.ClusterCIDRs[0].Addr().Is4():

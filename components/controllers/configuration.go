@@ -18,11 +18,12 @@ const configz = "kubecontrollermanager.config.k8s.io"
 // section is a part of the configuration. Upstream's has no names for JSON, so its fields are called as in Go.
 type section map[string]any
 
-// configuration tells what c comes to in the form of upstream's KubeControllerManagerConfiguration (v1alpha1), as far as it has an
-// effect here.
+// configuration tells what c comes to in the form of upstream's KubeControllerManagerConfiguration (v1alpha1), as far
+// as it has an effect here.
 func (c *Config) configuration() section {
 	out := section{"kind": "KubeControllerManagerConfiguration", "apiVersion": configz + "/v1alpha1"}
-	for _, part := range []section{c.generic(), c.ofControllers(), c.ofNodes(), c.ofKeys()} {
+	for _, part := range []section{c.generic(), c.ofControllers(), c.ofNodes(), c.ofKeys(), c.Storage.ofStorage(),
+		c.Autoscaler.ofAutoscaler()} {
 		maps.Copy(out, part)
 	}
 	return out
@@ -34,10 +35,12 @@ func (c *Config) generic() section {
 		"Generic": section{
 			"MinResyncPeriod": seconds(c.MinResyncPeriod), "Controllers": c.Controllers,
 			"ClientConnection": componentv1alpha1.ClientConnectionConfiguration{
-				Kubeconfig: c.Kubeconfig, ContentType: c.KubeAPIContentType, QPS: c.KubeAPIQPS, Burst: int32(c.KubeAPIBurst),
+				Kubeconfig: c.Kubeconfig, ContentType: c.KubeAPIContentType, QPS: c.KubeAPIQPS,
+				Burst: int32(c.KubeAPIBurst),
 			},
 			"LeaderElection": componentv1alpha1.LeaderElectionConfiguration{
-				LeaderElect: &e.Elect, LeaseDuration: seconds(e.LeaseDuration), RenewDeadline: seconds(e.RenewDeadline), RetryPeriod: seconds(e.RetryPeriod),
+				LeaderElect: &e.Elect, LeaseDuration: seconds(e.LeaseDuration), RenewDeadline: seconds(e.RenewDeadline),
+				RetryPeriod:  seconds(e.RetryPeriod),
 				ResourceLock: e.ResourceLock, ResourceName: e.ResourceName, ResourceNamespace: e.ResourceNamespace,
 			},
 			"Debugging": componentv1alpha1.DebuggingConfiguration{
@@ -45,8 +48,9 @@ func (c *Config) generic() section {
 			},
 		},
 		"KubeCloudShared": section{
-			"UseServiceAccountCredentials": c.UseServiceAccountCredentials, "NodeMonitorPeriod": seconds(c.NodeMonitorPeriod),
-			"ClusterCIDR": c.ClusterCIDR, "AllocateNodeCIDRs": c.AllocateNodeCIDRs,
+			"UseServiceAccountCredentials": c.UseServiceAccountCredentials,
+			"NodeMonitorPeriod":            seconds(c.NodeMonitorPeriod),
+			"ClusterCIDR":                  c.ClusterCIDR, "AllocateNodeCIDRs": c.AllocateNodeCIDRs,
 		},
 	}
 }
@@ -59,13 +63,16 @@ func (c *Config) ofControllers() section {
 		"StatefulSetController": section{"ConcurrentStatefulSetSyncs": c.ConcurrentStatefulSetSyncs},
 		"EndpointController":    section{"ConcurrentEndpointSyncs": c.ConcurrentEndpointSyncs},
 		"EndpointSliceController": section{
-			"ConcurrentServiceEndpointSyncs": c.ConcurrentServiceEndpointSyncs, "MaxEndpointsPerSlice": c.MaxEndpointsPerSlice,
+			"ConcurrentServiceEndpointSyncs": c.ConcurrentServiceEndpointSyncs,
+			"MaxEndpointsPerSlice":           c.MaxEndpointsPerSlice,
 		},
 		"EndpointSliceMirroringController": section{
-			"MirroringConcurrentServiceEndpointSyncs": c.MirroringConcurrentSyncs, "MirroringMaxEndpointsPerSubset": c.MirroringMaxEndpointsPerSubset,
+			"MirroringConcurrentServiceEndpointSyncs": c.MirroringConcurrentSyncs,
+			"MirroringMaxEndpointsPerSubset":          c.MirroringMaxEndpointsPerSubset,
 		},
 		"GarbageCollectorController": section{
-			"EnableGarbageCollector": c.EnableGarbageCollector, "ConcurrentGCSyncs": c.ConcurrentGCSyncs, "GCIgnoredResources": garbagecollector.Ignored(),
+			"EnableGarbageCollector": c.EnableGarbageCollector, "ConcurrentGCSyncs": c.ConcurrentGCSyncs,
+			"GCIgnoredResources": garbagecollector.Ignored(),
 		},
 		"JobController":         section{"ConcurrentJobSyncs": c.ConcurrentJobSyncs},
 		"CronJobController":     section{"ConcurrentCronJobSyncs": c.ConcurrentCronJobSyncs},
@@ -74,7 +81,8 @@ func (c *Config) ofControllers() section {
 		"ReplicaSetController":  section{"ConcurrentRSSyncs": c.ConcurrentReplicaSetSyncs},
 		"ReplicationController": section{"ConcurrentRCSyncs": c.ConcurrentRCSyncs},
 		"ResourceQuotaController": section{
-			"ResourceQuotaSyncPeriod": seconds(c.ResourceQuotaSyncPeriod), "ConcurrentResourceQuotaSyncs": c.ConcurrentResourceQuotaSyncs,
+			"ResourceQuotaSyncPeriod":      seconds(c.ResourceQuotaSyncPeriod),
+			"ConcurrentResourceQuotaSyncs": c.ConcurrentResourceQuotaSyncs,
 		},
 		"TTLAfterFinishedController":                section{"ConcurrentTTLSyncs": c.ConcurrentTTLSyncs},
 		"ValidatingAdmissionPolicyStatusController": section{"ConcurrentPolicySyncs": c.ConcurrentPolicySyncs},
@@ -90,27 +98,34 @@ func (c *Config) ofNodes() section {
 		},
 		"NodeLifecycleController": section{
 			"NodeEvictionRate": c.NodeEvictionRate, "SecondaryNodeEvictionRate": c.SecondaryNodeEvictionRate,
-			"NodeStartupGracePeriod": seconds(c.NodeStartupGracePeriod), "NodeMonitorGracePeriod": seconds(c.NodeMonitorGracePeriod),
-			"LargeClusterSizeThreshold": c.LargeClusterSizeThreshold, "UnhealthyZoneThreshold": c.UnhealthyZoneThreshold,
+			"NodeStartupGracePeriod":    seconds(c.NodeStartupGracePeriod),
+			"NodeMonitorGracePeriod":    seconds(c.NodeMonitorGracePeriod),
+			"LargeClusterSizeThreshold": c.LargeClusterSizeThreshold,
+			"UnhealthyZoneThreshold":    c.UnhealthyZoneThreshold,
 		},
 	}
 }
 
-// ofKeys tells of files with keys and certificates, and of what is made with them.
+// ofKeys returns the settings of keys, certificates and signing.
 func (c *Config) ofKeys() section {
 	files := func(cert, key string) section { return section{"CertFile": cert, "KeyFile": key} }
 	return section{
 		"CSRSigningController": section{
 			"ClusterSigningCertFile": c.ClusterSigningCertFile, "ClusterSigningKeyFile": c.ClusterSigningKeyFile,
-			"ClusterSigningDuration":                 seconds(c.ClusterSigningDuration),
-			"KubeletServingSignerConfiguration":      files(c.ClusterSigningKubeletServingCertFile, c.ClusterSigningKubeletServingKeyFile),
-			"KubeletClientSignerConfiguration":       files(c.ClusterSigningKubeletClientCertFile, c.ClusterSigningKubeletClientKeyFile),
-			"KubeAPIServerClientSignerConfiguration": files(c.ClusterSigningAPIServerClientCertFile, c.ClusterSigningAPIServerClientKeyFile),
-			"LegacyUnknownSignerConfiguration":       files(c.ClusterSigningLegacyUnknownCertFile, c.ClusterSigningLegacyUnknownKeyFile),
+			"ClusterSigningDuration": seconds(c.ClusterSigningDuration),
+			"KubeletServingSignerConfiguration": files(c.ClusterSigningKubeletServingCertFile,
+				c.ClusterSigningKubeletServingKeyFile),
+			"KubeletClientSignerConfiguration": files(c.ClusterSigningKubeletClientCertFile,
+				c.ClusterSigningKubeletClientKeyFile),
+			"KubeAPIServerClientSignerConfiguration": files(c.ClusterSigningAPIServerClientCertFile,
+				c.ClusterSigningAPIServerClientKeyFile),
+			"LegacyUnknownSignerConfiguration": files(c.ClusterSigningLegacyUnknownCertFile,
+				c.ClusterSigningLegacyUnknownKeyFile),
 		},
 		"LegacySATokenCleaner": section{"CleanUpPeriod": seconds(c.LegacySATokenCleanUpPeriod)},
 		"SAController": section{
-			"ServiceAccountKeyFile": c.ServiceAccountPrivateKeyFile, "ConcurrentSATokenSyncs": c.ConcurrentSATokenSyncs, "RootCAFile": c.RootCAFile,
+			"ServiceAccountKeyFile": c.ServiceAccountPrivateKeyFile, "ConcurrentSATokenSyncs": c.ConcurrentSATokenSyncs,
+			"RootCAFile": c.RootCAFile,
 		},
 	}
 }

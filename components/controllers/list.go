@@ -14,6 +14,7 @@ import (
 	"quintet.dev/quintet/components/controllers/endpoints"
 	"quintet.dev/quintet/components/controllers/endpointslice"
 	"quintet.dev/quintet/components/controllers/endpointslicemirroring"
+	"quintet.dev/quintet/components/controllers/ephemeralvolume"
 	"quintet.dev/quintet/components/controllers/job"
 	"quintet.dev/quintet/components/controllers/legacytokens"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
@@ -28,13 +29,14 @@ import (
 	"quintet.dev/quintet/components/controllers/tainteviction"
 	"quintet.dev/quintet/components/controllers/tokencleaner"
 	"quintet.dev/quintet/components/controllers/ttlafterfinished"
+	"quintet.dev/quintet/components/controllers/volumeexpand"
 )
 
 // entry is one controller: its names are upstream's.
 type entry struct {
 	name    string // as --controllers has it
 	old     string // as --controllers had it before 1.28; still understood
-	account string // the service account it speaks as, which the bootstrap RBAC roles are bound to
+	account string // its service account, to which the bootstrap RBAC roles are bound
 	source  string // the component its events name
 	// workers is how many keys it reconciles at once.
 	workers func(*Config) int
@@ -52,11 +54,14 @@ func five(*Config) int { return 5 }
 // list is all controllers.
 func list() []entry {
 	return []entry{
-		{"serviceaccount-controller", "serviceaccount", "service-account-controller", "serviceaccount-controller", one, plain(serviceaccount.New), ""},
+		{"serviceaccount-controller", "serviceaccount", "service-account-controller", "serviceaccount-controller", one,
+			plain(serviceaccount.New), ""},
 		{"serviceaccount-token-controller", "serviceaccount-token", "tokens-controller", "serviceaccount-token-controller",
 			func(c *Config) int { return c.ConcurrentSATokenSyncs }, makeTokens, ""},
-		{"clusterrole-aggregation-controller", "clusterrole-aggregation", "clusterrole-aggregation-controller", "clusterrole-aggregation-controller", one, plain(clusterroleaggregation.New), ""},
-		{"root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", one, makeRootCA, ""},
+		{"clusterrole-aggregation-controller", "clusterrole-aggregation", "clusterrole-aggregation-controller",
+			"clusterrole-aggregation-controller", one, plain(clusterroleaggregation.New), ""},
+		{"root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher",
+			"root-ca-cert-publisher", one, makeRootCA, ""},
 		{"namespace-controller", "namespace", "namespace-controller", "namespace-controller",
 			func(c *Config) int { return c.ConcurrentNamespaceSyncs }, makeNamespace, ""},
 		{"deployment-controller", "deployment", "deployment-controller", "deployment-controller",
@@ -64,7 +69,8 @@ func list() []entry {
 		{"replicaset-controller", "replicaset", "replicaset-controller", "replicaset-controller",
 			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New), ""},
 		{"replicationcontroller-controller", "replicationcontroller", "replication-controller", "replication-controller",
-			func(c *Config) int { return c.ConcurrentRCSyncs }, plain(replicaset.NewForControllers), "v1/replicationcontrollers"},
+			func(c *Config) int { return c.ConcurrentRCSyncs }, plain(replicaset.NewForControllers),
+			"v1/replicationcontrollers"},
 		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
 			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New), ""},
 		{"endpointslice-controller", "endpointslice", "endpointslice-controller", "endpoint-slice-controller",
@@ -82,27 +88,57 @@ func list() []entry {
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return nodelifecycle.New(env, h.config.nodeLifecycle())
 			}, ""},
-		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four, plain(tainteviction.New), ""},
-		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving", one, plain(csr.NewApprover), ""},
-		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one, makeSigner, ""},
-		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner), ""},
+		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four,
+			plain(tainteviction.New), ""},
+		{"device-taint-eviction-controller", "device-taint-eviction-controller", "device-taint-eviction-controller",
+			"device-taint-eviction-controller", four, makeDeviceTaintEviction, "resource.k8s.io/v1/resourceslices"},
+		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving",
+			one, plain(csr.NewApprover), ""},
+		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one,
+			makeSigner, ""},
+		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one,
+			plain(csr.NewCleaner), ""},
 		{"daemonset-controller", "daemonset", "daemon-set-controller", "daemonset-controller",
 			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
 		{"statefulset-controller", "statefulset", "statefulset-controller", "statefulset-controller",
-			func(c *Config) int { return c.ConcurrentStatefulSetSyncs }, plain(statefulset.New), "apps/v1/statefulsets"},
-		{"ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished-controller", "ttl-after-finished-controller",
+			func(c *Config) int { return c.ConcurrentStatefulSetSyncs }, plain(statefulset.New),
+			"apps/v1/statefulsets"},
+		{"ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished-controller",
+			"ttl-after-finished-controller",
 			func(c *Config) int { return c.ConcurrentTTLSyncs }, plain(ttlafterfinished.New), "batch/v1/jobs"},
-		{"disruption-controller", "disruption", "disruption-controller", "controllermanager", one, makeDisruption, "policy/v1/poddisruptionbudgets"},
+		{"disruption-controller", "disruption", "disruption-controller", "controllermanager", one, makeDisruption,
+			"policy/v1/poddisruptionbudgets"},
+		{"horizontal-pod-autoscaler-controller", "horizontalpodautoscaling", "horizontal-pod-autoscaler",
+			"horizontal-pod-autoscaler", func(c *Config) int { return c.Autoscaler.ConcurrentSyncs }, makeAutoscaler,
+			"autoscaling/v2/horizontalpodautoscalers"},
 		{"job-controller", "job", "job-controller", "job-controller",
 			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
-		{"persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection-controller", "persistentvolumeclaim-protection-controller", one,
+		{"persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection-controller",
+			"persistentvolumeclaim-protection-controller", one,
 			plain(storageprotection.NewClaims), ""},
-		{"persistentvolume-protection-controller", "pv-protection", "pv-protection-controller", "persistentvolume-protection-controller", one,
+		{"persistentvolume-protection-controller", "pv-protection", "pv-protection-controller",
+			"persistentvolume-protection-controller", one,
 			plain(storageprotection.NewVolumes), ""},
-		{"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
-			"volumeattributesclass-protection-controller", one, plain(storageprotection.NewClasses), "storage.k8s.io/v1/volumeattributesclasses"},
+		{"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
+			"volumeattributesclass-protection-controller",
+			"volumeattributesclass-protection-controller", one, plain(storageprotection.NewClasses),
+			"storage.k8s.io/v1/volumeattributesclasses"},
+		{"persistentvolume-binder-controller", "persistentvolume-binder", "persistent-volume-binder",
+			"persistentvolume-controller", one,
+			makeVolumeBinder, ""},
+		{"persistentvolume-attach-detach-controller", "attachdetach", "attachdetach-controller", "attachdetach-controller",
+			one,
+			makeAttachDetach, "storage.k8s.io/v1/volumeattachments"},
+		{"persistentvolume-expander-controller", "persistentvolume-expander", "expand-controller", "volume_expand", one,
+			plain(volumeexpand.New), ""},
+		{"ephemeral-volume-controller", "ephemeral-volume", "ephemeral-volume-controller", "ephemeral_volume",
+			func(c *Config) int { return c.Storage.ConcurrentEphemeralVolumeSyncs }, plain(ephemeralvolume.New), ""},
+		{"resourceclaim-controller", "resource-claim-controller", "resource-claim-controller", "resource_claim",
+			func(c *Config) int { return c.Storage.ConcurrentResourceClaimSyncs }, makeResourceClaim,
+			"resource.k8s.io/v1/resourceclaims"},
 		{"ttl-controller", "ttl", "ttl-controller", "ttl-controller", five, plain(nodettl.New), ""},
-		{"legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner", "legacy-service-account-token-cleaner",
+		{"legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner",
+			"legacy-service-account-token-cleaner",
 			"legacy-service-account-token-cleaner", one, func(h *host, env runner.Env) (runner.Controller, error) {
 				return legacytokens.New(env, h.config.LegacySATokenCleanUpPeriod)
 			}, ""},
@@ -110,16 +146,20 @@ func list() []entry {
 			func(c *Config) int { return c.ConcurrentCronJobSyncs }, plain(cronjob.New), "batch/v1/cronjobs"},
 		{"resourcequota-controller", "resourcequota", "resourcequota-controller", "resourcequota-controller",
 			func(c *Config) int { return c.ConcurrentResourceQuotaSyncs }, makeResourceQuota, ""},
-		{"endpointslice-mirroring-controller", "endpointslicemirroring", "endpointslicemirroring-controller", "endpoint-slice-mirroring-controller",
+		{"endpointslice-mirroring-controller", "endpointslicemirroring", "endpointslicemirroring-controller",
+			"endpoint-slice-mirroring-controller",
 			func(c *Config) int { return c.MirroringConcurrentSyncs },
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return endpointslicemirroring.New(env, h.config.MirroringMaxEndpointsPerSubset)
 			}, ""},
-		{"validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller",
-			"validatingadmissionpolicy-status", func(c *Config) int { return c.ConcurrentPolicySyncs }, makePolicyStatus, ""},
+		{"validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller",
+			"validatingadmissionpolicy-status-controller",
+			"validatingadmissionpolicy-status", func(c *Config) int { return c.ConcurrentPolicySyncs },
+			makePolicyStatus, ""},
 		{"service-cidr-controller", "service-cidr-controller", "service-cidrs-controller", "service-cidr-controller", five,
 			plain(servicecidrs.New), "networking.k8s.io/v1/servicecidrs"},
-		{"storage-version-migrator-controller", "svm", "storage-version-migrator-controller", "storage-version-migrator-controller", five, makeStorageMigrator,
+		{"storage-version-migrator-controller", "svm", "storage-version-migrator-controller",
+			"storage-version-migrator-controller", five, makeStorageMigrator,
 			"storagemigration.k8s.io/v1beta1/storageversionmigrations"},
 		{signerName, "bootstrapsigner", "bootstrap-signer", "bootstrapsigner", one, plain(bootstrapsigner.New), ""},
 		{cleanerName, "tokencleaner", "token-cleaner", "tokencleaner", one, plain(tokencleaner.New), ""},
@@ -147,7 +187,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// enabled returns the controllers that c.Controllers asks for; the first mention of a name counts.
+// enabled returns the controllers selected by c.Controllers; the first mention of a name counts.
 func (c *Config) enabled() ([]entry, error) {
 	all := list()
 	chosen := map[string]bool{}
@@ -160,7 +200,8 @@ func (c *Config) enabled() ([]entry, error) {
 		plainName, off := strings.CutPrefix(wanted, "-")
 		at := slices.IndexFunc(all, func(e entry) bool { return e.name == plainName || e.old == plainName })
 		if plainName == "" || at < 0 {
-			return nil, fmt.Errorf("--controllers: %q is not the name of a controller; there are %s", plainName, names())
+			return nil, fmt.Errorf("--controllers: %q is not the name of a controller; there are %s",
+				plainName, names())
 		}
 		if _, mentioned := chosen[all[at].name]; !mentioned {
 			chosen[all[at].name] = !off
@@ -168,7 +209,8 @@ func (c *Config) enabled() ([]entry, error) {
 	}
 	var enabled []entry
 	for _, e := range all {
-		if on, mentioned := chosen[e.name]; on || (star && !mentioned && e.name != signerName && e.name != cleanerName) {
+		if on, mentioned := chosen[e.name]; on ||
+			(star && !mentioned && e.name != signerName && e.name != cleanerName) {
 			enabled = append(enabled, e)
 		}
 	}

@@ -17,11 +17,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/csr"
+	"quintet.dev/quintet/components/controllers/devicetainteviction"
 	"quintet.dev/quintet/components/controllers/disruption"
 	"quintet.dev/quintet/components/controllers/garbagecollector"
 	"quintet.dev/quintet/components/controllers/namespace"
 	"quintet.dev/quintet/components/controllers/nodeipam"
 	"quintet.dev/quintet/components/controllers/policystatus"
+	"quintet.dev/quintet/components/controllers/resourceclaim"
 	"quintet.dev/quintet/components/controllers/resourcequota"
 	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
@@ -37,7 +39,7 @@ func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
 	return rootca.New(env, ca)
 }
 
-// rootCA is the authority of the API server, in PEM; nil if nobody tells it.
+// rootCA returns the certificate authority of the API server, in PEM; nil if it is not configured.
 func (h *host) rootCA() ([]byte, error) {
 	root := h.clients.root
 	switch {
@@ -49,7 +51,7 @@ func (h *host) rootCA() ([]byte, error) {
 	return read("root-ca-file", root.CAFile)
 }
 
-// makeTokens speaks as the manager: nobody else may fill Secrets before there are tokens.
+// makeTokens uses the manager's identity: service accounts of controllers have no tokens before this controller runs.
 func makeTokens(h *host, env runner.Env) (runner.Controller, error) {
 	const flag = "service-account-private-key-file"
 	key, err := read(flag, h.config.ServiceAccountPrivateKeyFile)
@@ -70,7 +72,7 @@ func makeTokens(h *host, env runner.Env) (runner.Controller, error) {
 
 func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
 	// One namespace takes a request for every resource there is; upstream allows as much more.
-	config := hurried(h.clients.config("namespace-controller"), 20, 100)
+	config := scaleRateLimits(h.clients.config("namespace-controller"), 20, 100)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -83,8 +85,8 @@ func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
 	return namespace.New(env, client.Discovery(), objects)
 }
 
-// hurried allows config more requests.
-func hurried(config *rest.Config, qps, burst int) *rest.Config {
+// scaleRateLimits multiplies the rate limits of config.
+func scaleRateLimits(config *rest.Config, qps, burst int) *rest.Config {
 	if config.QPS > 0 {
 		config.QPS *= float32(qps)
 		config.Burst *= burst
@@ -115,7 +117,7 @@ func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
 	if !h.config.EnableGarbageCollector {
 		return nil, nil
 	}
-	config := hurried(h.clients.config("generic-garbage-collector"), 2, 2)
+	config := scaleRateLimits(h.clients.config("generic-garbage-collector"), 2, 2)
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -134,7 +136,8 @@ func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
 
 // makePolicyStatus checks types by the schemas that the API server publishes, of its own kinds as of all others.
 func makePolicyStatus(h *host, env runner.Env) (runner.Controller, error) {
-	resources, err := discovery.NewDiscoveryClientForConfig(h.clients.config("validatingadmissionpolicy-status-controller"))
+	resources,
+		err := discovery.NewDiscoveryClientForConfig(h.clients.config("validatingadmissionpolicy-status-controller"))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +151,8 @@ func makeStorageMigrator(h *host, env runner.Env) (runner.Controller, error) {
 	if !h.config.FeatureGates[storageVersionMigrator] {
 		return nil, nil
 	}
-	config := hurried(h.clients.config("storage-version-migrator-controller"), 20, 100) // it may have to write everything there is
+	// it may have to write everything there is
+	config := scaleRateLimits(h.clients.config("storage-version-migrator-controller"), 20, 100)
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -161,7 +165,25 @@ func makeStorageMigrator(h *host, env runner.Env) (runner.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storageversionmigrator.New(env, storageversionmigrator.Sources{Discovery: resources, Metadata: objects, Dynamic: anything})
+	return storageversionmigrator.New(env, storageversionmigrator.Sources{Discovery: resources, Metadata: objects,
+		Dynamic: anything})
+}
+
+func makeResourceClaim(h *host, env runner.Env) (runner.Controller, error) {
+	return resourceclaim.New(env, h.registry)
+}
+
+// makeDeviceTaintEviction has DeviceTaintRules count only where the gate for them is on.
+func makeDeviceTaintEviction(h *host, env runner.Env) (runner.Controller, error) {
+	on, set := h.config.FeatureGates[deviceTaints]
+	rules := h.config.FeatureGates[deviceTaintRules]
+	switch {
+	case set && !on && rules:
+		return nil, fmt.Errorf("--feature-gates: %s is on, but needs %s, which is off", deviceTaintRules, deviceTaints)
+	case set && !on:
+		return nil, nil
+	}
+	return devicetainteviction.New(env, rules, h.registry)
 }
 
 func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
@@ -171,7 +193,8 @@ func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
 		return nil, err
 	}
 	mapper := newMapper(resources, env.Clock)
-	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(resources))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(resources))
 	if err != nil {
 		return nil, err
 	}
@@ -199,17 +222,20 @@ func (h *host) shared() map[schema.GroupVersionResource]cache.SharedIndexInforme
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
 	}
 	return map[schema.GroupVersionResource]cache.SharedIndexInformer{
-		resource("", "v1", "pods"):                                          core.Pods().Informer(),
-		resource("", "v1", "nodes"):                                         core.Nodes().Informer(),
-		resource("", "v1", "namespaces"):                                    core.Namespaces().Informer(),
-		resource("", "v1", "services"):                                      core.Services().Informer(),
-		resource("", "v1", "endpoints"):                                     core.Endpoints().Informer(),
-		resource("", "v1", "configmaps"):                                    core.ConfigMaps().Informer(),
-		resource("", "v1", "serviceaccounts"):                               core.ServiceAccounts().Informer(),
-		resource("apps", "v1", "replicasets"):                               apps.ReplicaSets().Informer(),
-		resource("apps", "v1", "deployments"):                               apps.Deployments().Informer(),
-		resource("discovery.k8s.io", "v1", "endpointslices"):                h.informers.Discovery().V1().EndpointSlices().Informer(),
-		resource("coordination.k8s.io", "v1", "leases"):                     h.informers.Coordination().V1().Leases().Informer(),
-		resource("certificates.k8s.io", "v1", "certificatesigningrequests"): h.informers.Certificates().V1().CertificateSigningRequests().Informer(),
+		resource("", "v1", "pods"):            core.Pods().Informer(),
+		resource("", "v1", "nodes"):           core.Nodes().Informer(),
+		resource("", "v1", "namespaces"):      core.Namespaces().Informer(),
+		resource("", "v1", "services"):        core.Services().Informer(),
+		resource("", "v1", "endpoints"):       core.Endpoints().Informer(),
+		resource("", "v1", "configmaps"):      core.ConfigMaps().Informer(),
+		resource("", "v1", "serviceaccounts"): core.ServiceAccounts().Informer(),
+		resource("apps", "v1", "replicasets"): apps.ReplicaSets().Informer(),
+		resource("apps", "v1", "deployments"): apps.Deployments().Informer(),
+		resource("discovery.k8s.io", "v1",
+			"endpointslices"): h.informers.Discovery().V1().EndpointSlices().Informer(),
+		resource("coordination.k8s.io", "v1",
+			"leases"): h.informers.Coordination().V1().Leases().Informer(),
+		resource("certificates.k8s.io", "v1",
+			"certificatesigningrequests"): h.informers.Certificates().V1().CertificateSigningRequests().Informer(),
 	}
 }

@@ -62,7 +62,8 @@ func New(c Config) (*Manager, error) {
 		c.LeaderElection.Watchdog = leader.NewWatchdog()
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Manager{config: c, registry: registry, serving: serving}, nil
 }
 
@@ -90,13 +91,15 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	if watchdog := c.LeaderElection.Watchdog; watchdog != nil {
 		elected = []health.Check{{Name: watchdog.Name(), Probe: watchdog.Check}}
 	}
-	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving,
+		Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
 		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
 	if server.Listener != nil {
 		return server, nil
 	}
-	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
+	if server.Listener, err = net.Listen("tcp",
+		net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
 	return server, nil
@@ -110,7 +113,7 @@ func (m *Manager) running() []health.Check {
 	return nil
 }
 
-// elect waits until this manager is the one to work. A manager that is no longer ends, as its state is a stranger's.
+// elect waits until this manager is the leader. A manager that loses the lease exits, as its state is stale.
 func (m *Manager) elect(ctx context.Context) error {
 	root, err := m.config.rest()
 	if err != nil {
@@ -153,16 +156,18 @@ type host struct {
 	informers informers.SharedInformerFactory
 	events    record.EventBroadcaster
 	metrics   workqueue.MetricsProvider
+	registry  *prometheus.Registry
 }
 
 // lead runs the controllers until ctx ends or one of them fails.
 func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
-	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry)}
+	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry), registry: m.registry}
 	var err error
-	if h.clients, err = newClients(root, m.config.UseServiceAccountCredentials); err != nil {
+	if h.clients, err = newClients(root, m.config.Clock, m.config.UseServiceAccountCredentials); err != nil {
 		return err
 	}
-	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod, informers.WithTransform(runner.Strip))
+	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
+		informers.WithTransform(runner.Strip))
 	h.events = record.NewBroadcaster(record.WithContext(ctx))
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	defer h.events.Shutdown()
@@ -219,7 +224,8 @@ func (h *host) controller(ctx context.Context, e entry) (runner.Controller, erro
 	if served, err := h.served(ctx, e.needs); err != nil {
 		return nil, err
 	} else if !served {
-		klog.FromContext(ctx).Info("Controller is left out: the API server doesn't serve its resource", "controller", e.name, "resource", e.needs)
+		klog.FromContext(ctx).Info("Controller is left out: the API server doesn't serve its resource", "controller",
+			e.name, "resource", e.needs)
 		return nil, nil
 	}
 	client, err := kubernetes.NewForConfig(h.clients.config(e.account))
@@ -249,7 +255,7 @@ func dismiss(made map[string]runner.Controller) {
 	}
 }
 
-// served asks whether the API server has a resource, group/version/resource, until it answers.
+// served tells whether the API server serves a resource, group/version/resource; it retries until it gets a response.
 func (h *host) served(ctx context.Context, needs string) (bool, error) {
 	if needs == "" {
 		return true, nil
@@ -260,11 +266,13 @@ func (h *host) served(ctx context.Context, needs string) (bool, error) {
 		list, err := h.clients.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
 		switch {
 		case err == nil:
-			return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }), nil
+			return slices.ContainsFunc(list.APIResources,
+				func(r metav1.APIResource) bool { return r.Name == resource }), nil
 		case apierrors.IsNotFound(err):
 			return false, nil
 		}
-		klog.FromContext(ctx).V(2).Info("Resources not discovered, will be tried again", "groupVersion", groupVersion, "err", err)
+		klog.FromContext(ctx).V(2).Info("Resources not discovered, will be tried again", "groupVersion",
+			groupVersion, "err", err)
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/internal/diagnostics/diagnosticstest"
@@ -52,7 +53,8 @@ func TestEnabled(t *testing.T) {
 			continue
 		}
 		has := func(name string) bool { return slices.ContainsFunc(got, func(e entry) bool { return e.name == name }) }
-		if err != nil || len(got) != want.count || (want.with != "" && !has(want.with)) || (want.out != "" && has(want.out)) {
+		if err != nil || len(got) != want.count || (want.with != "" && !has(want.with)) ||
+			(want.out != "" && has(want.out)) {
 			t.Errorf("%s: %d controllers, error %v", flag, len(got), err)
 		}
 	}
@@ -104,12 +106,14 @@ func TestSpeaksProtobuf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		speaker, err := newClients(root, true)
+		speaker, err := newClients(root, clock.RealClock{}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := speaker.config("deployment-controller"); got.ContentType != contentType || got.AcceptContentTypes != accepts || got.QPS != c.KubeAPIQPS {
-			t.Errorf("%s: sends %q, accepts %q, %v requests per second", contentType, got.ContentType, got.AcceptContentTypes, got.QPS)
+		if got := speaker.config("deployment-controller"); got.ContentType != contentType ||
+			got.AcceptContentTypes != accepts || got.QPS != c.KubeAPIQPS {
+			t.Errorf("%s: sends %q, accepts %q, %v requests per second", contentType, got.ContentType,
+				got.AcceptContentTypes, got.QPS)
 		}
 	}
 }
@@ -117,28 +121,36 @@ func TestSpeaksProtobuf(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, flags := range map[string][]string{
-		"--kubeconfig is required":          {"--kubeconfig="},
-		"--authentication-kubeconfig":       {"--authentication-kubeconfig=" + missing},
-		`"nonsense"`:                        {"--controllers=nonsense"},
-		"--secure-port 70000":               {"--secure-port=70000"},
-		"--kube-api-content-type":           {"--kube-api-content-type=text/plain"},
-		"--bind-address":                    {"--bind-address=nowhere"},
-		"--tls-cert-file":                   {"--tls-cert-file=x"},
-		"private-key-file go together":      {"--tls-private-key-file=x"},
-		missing:                             {"--tls-cert-file=" + missing, "--tls-private-key-file=" + missing},
-		"--tls-min-version":                 {"--tls-min-version=VersionSSL"},
-		"--allocate-node-cidrs":             {"--allocate-node-cidrs"},
-		"--cluster-cidr":                    {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0"},
-		"one of each address family":        {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,10.1.0.0/16"},
-		"--node-cidr-mask-size can't":       {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--node-cidr-mask-size=24"},
-		"with --node-cidr-mask-size-ipv4":   {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16", "--node-cidr-mask-size=24", "--node-cidr-mask-size-ipv4=25"},
-		"no IPv4 range":                     {"--allocate-node-cidrs", "--cluster-cidr=fd00::/48", "--node-cidr-mask-size-ipv4=25"},
-		"no IPv6 range":                     {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16", "--node-cidr-mask-size-ipv6=60"},
-		"--node-monitor-grace-period":       {"--node-monitor-grace-period=1s"},
-		"--max-endpoints-per-slice":         {"--max-endpoints-per-slice=0"},
-		csr.LegacyUnknownSignerName:         {"--cluster-signing-legacy-unknown-cert-file=x"},
-		"--cluster-signing-kubelet-serving": {"--cluster-signing-cert-file=x", "--cluster-signing-key-file=x", "--cluster-signing-kubelet-serving-cert-file=y"},
-		"lease duration":                    {"--leader-elect-lease-duration=1s"},
+		"--kubeconfig is required":     {"--kubeconfig="},
+		"--authentication-kubeconfig":  {"--authentication-kubeconfig=" + missing},
+		`"nonsense"`:                   {"--controllers=nonsense"},
+		"--secure-port 70000":          {"--secure-port=70000"},
+		"--kube-api-content-type":      {"--kube-api-content-type=text/plain"},
+		"--bind-address":               {"--bind-address=nowhere"},
+		"--tls-cert-file":              {"--tls-cert-file=x"},
+		"private-key-file go together": {"--tls-private-key-file=x"},
+		missing:                        {"--tls-cert-file=" + missing, "--tls-private-key-file=" + missing},
+		"--tls-min-version":            {"--tls-min-version=VersionSSL"},
+		"--allocate-node-cidrs":        {"--allocate-node-cidrs"},
+		"--cluster-cidr":               {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0"},
+		"one of each address family":   {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,10.1.0.0/16"},
+		"--node-cidr-mask-size can't": {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,fd00::/48",
+			"--node-cidr-mask-size=24"},
+		"with --node-cidr-mask-size-ipv4": {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16",
+			"--node-cidr-mask-size=24", "--node-cidr-mask-size-ipv4=25"},
+		"no IPv4 range": {"--allocate-node-cidrs", "--cluster-cidr=fd00::/48",
+			"--node-cidr-mask-size-ipv4=25"},
+		"no IPv6 range": {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16",
+			"--node-cidr-mask-size-ipv6=60"},
+		"--node-monitor-grace-period": {"--node-monitor-grace-period=1s"},
+		"--max-endpoints-per-slice":   {"--max-endpoints-per-slice=0"},
+		csr.LegacyUnknownSignerName:   {"--cluster-signing-legacy-unknown-cert-file=x"},
+		"--cluster-signing-kubelet-serving": {"--cluster-signing-cert-file=x", "--cluster-signing-key-file=x",
+			"--cluster-signing-kubelet-serving-cert-file=y"},
+		"lease duration": {"--leader-elect-lease-duration=1s"},
+		"--horizontal-pod-autoscaler-sync-period":            {"--horizontal-pod-autoscaler-sync-period=0s"},
+		"concurrent-horizontal-pod-autoscaler-syncs must be": {"--concurrent-horizontal-pod-autoscaler-syncs=0"},
+		"--feature-gates: Unheard":                           {"--feature-gates=Unheard=true,HPAScaleToZero=true"},
 	} {
 		c := DefaultConfig()
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -152,7 +164,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestStops: a manager whose API server doesn't work ends when told to, and leaves nothing behind.
+// TestStops: a manager whose API server doesn't work ends when it is stopped, and leaks nothing.
 func TestStops(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -191,7 +203,8 @@ func TestStops(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// TestTellsOfItself: a manager's health names the controllers that it runs, and its configuration is upstream's, as far as it has one.
+// TestTellsOfItself: a manager's health names the controllers that it runs, and its configuration is upstream's, as far
+// as it has one.
 func TestTellsOfItself(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
@@ -217,7 +230,8 @@ func TestTellsOfItself(t *testing.T) {
 	go func() { done <- manager.Run(ctx) }()
 	const healthy = "[+]deployment-controller ok\n[+]ttl-controller ok\nhealthz check passed\n"
 	var health string
-	for deadline := time.Now().Add(time.Minute); health != healthy && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); health != healthy &&
+		time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		_, health = get("/healthz?verbose")
 	}
 	if health != healthy {
@@ -255,12 +269,13 @@ func TestTellsOfItself(t *testing.T) {
 	sizes := &told.Config.NodeIPAMController // are told as they were asked for
 	for _, size := range []**int{&sizes.NodeCIDRMaskSize, &sizes.NodeCIDRMaskSizeIPv4, &sizes.NodeCIDRMaskSizeIPv6} {
 		if *size == nil || **size != 0 {
-			t.Errorf("a mask size that nobody asked for: %s", text)
+			t.Errorf("a mask size that was not configured: %s", text)
 		}
 		*size = nil
 	}
 	got := fmt.Sprint(told.Config)
-	if want := "{KubeControllerManagerConfiguration {[ttl-controller deployment-controller] 12h0m0s {kube-controller-manager} {20}} " +
+	if want := "{KubeControllerManagerConfiguration {[ttl-controller deployment-controller] 12h0m0s " +
+		"{kube-controller-manager} {20}} " +
 		"{10.0.0.0/16 fd00::/108 <nil> <nil> <nil>} {5} {[{ events} {events.k8s.io events}]} {8760h0m0s}}"; got != want {
 		t.Errorf("configuration\n%s, want\n%s", got, want)
 	}

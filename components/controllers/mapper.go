@@ -12,10 +12,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// renewEvery bounds how often the API server is asked anew what it serves.
+// renewEvery is the minimum interval between two discoveries of the served resources.
 const renewEvery = 10 * time.Second
 
-// mapper knows what the API server serves, and asks it again about what it doesn't know: custom resources come at any time.
+// mapper maps the served resources, and repeats discovery for unknown ones: custom resources are added at any
+// time.
 type mapper struct {
 	meta.ResettableRESTMapper
 	clock clock.PassiveClock
@@ -25,11 +26,12 @@ type mapper struct {
 
 func newMapper(resources discovery.DiscoveryInterface, clock clock.PassiveClock) *mapper {
 	return &mapper{
-		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)), clock: clock, asked: clock.Now(),
+		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
+		clock:                clock, asked: clock.Now(),
 	}
 }
 
-// renew forgets what is known, unless that is young, and tells whether it did.
+// renew invalidates the cached discovery, unless it is recent, and reports whether it did.
 func (m *mapper) renew() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +44,7 @@ func (m *mapper) renew() bool {
 	return true
 }
 
-// again asks, and asks once more if what is known has nothing and could be old.
+// again calls ask, and once more after an invalidation if there is no match in a cache that may be stale.
 func again[T any](m *mapper, ask func() (T, error)) (T, error) {
 	out, err := ask()
 	if meta.IsNoMatchError(err) && m.renew() {
@@ -78,5 +80,8 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 
 // RESTMappings implements meta.RESTMapper.
 func (m *mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return again(m, func() ([]*meta.RESTMapping, error) { return m.ResettableRESTMapper.RESTMappings(kind, versions...) })
+	return again(m, func() ([]*meta.RESTMapping,
+		error) {
+		return m.ResettableRESTMapper.RESTMappings(kind, versions...)
+	})
 }

@@ -22,7 +22,8 @@ func TestMapperFindsWhatCameLater(t *testing.T) {
 		t.Fatalf("found %v", got)
 	}
 	served.Resources = append(served.Resources, &metav1.APIResourceList{
-		GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}},
+		GroupVersion: "example.com/v1",
+		APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}},
 	})
 	asked := len(served.Actions())
 	if got, err := m.ResourceFor(widgets); err == nil || len(served.Actions()) != asked {
@@ -32,7 +33,8 @@ func TestMapperFindsWhatCameLater(t *testing.T) {
 	if got, err := m.ResourceFor(widgets); err != nil || got.Version != "v1" {
 		t.Errorf("resource %v, %v", got, err)
 	}
-	if got, err := m.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}); err != nil || got.Resource.Resource != "widgets" {
+	if got, err := m.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}); err != nil ||
+		got.Resource.Resource != "widgets" {
 		t.Errorf("mapping %v, %v", got, err)
 	}
 	if got, err := m.ResourceFor(schema.GroupVersionResource{Resource: "pods"}); err != nil || got.Version != "v1" {

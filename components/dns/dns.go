@@ -27,7 +27,8 @@ import (
 
 // directives are the plug-ins of a Corefile, in the order in which a query passes them, whatever theirs in the file.
 var directives = []string{
-	"reload", "bind", "ready", "health", "prometheus", "errors", "log", "loadbalance", "cache", "rewrite", "template", "hosts",
+	"reload", "bind", "ready", "health", "prometheus", "errors", "log", "loadbalance", "cache", "rewrite", "template",
+	"hosts",
 	"kubernetes", "loop", "forward",
 }
 

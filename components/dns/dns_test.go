@@ -54,7 +54,8 @@ func TestPluginsAnswer(t *testing.T) {
 	}
 	for _, network := range []string{"udp", "tcp"} {
 		client := &dns.Client{Net: network}
-		for name, want := range map[string]int{"known.test.": dns.RcodeSuccess, "alias.test.": dns.RcodeSuccess, "other.test.": dns.RcodeNameError} {
+		for name, want := range map[string]int{"known.test.": dns.RcodeSuccess, "alias.test.": dns.RcodeSuccess,
+			"other.test.": dns.RcodeNameError} {
 			answer, _, err := client.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), server)
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import "github.com/spf13/pflag"
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "Directory of the database and the log.")
 	fs.StringVar(&c.ClientURL, "listen-client-urls", c.ClientURL, "URL to serve clients on.")
-	fs.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", c.UnsafeNoFsync, "Don't wait for the disk: a crash of the machine may lose data.")
+	fs.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", c.UnsafeNoFsync,
+		"Don't wait for the disk: a crash of the machine may lose data.")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn, error, panic or fatal.")
 }

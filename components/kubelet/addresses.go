@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	nodeutil "k8s.io/component-helpers/node/util"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
 // parseNodeIPs reads one address, or two of different families, the primary first.
@@ -45,12 +47,12 @@ func splitCIDRs(text string) ([]string, error) {
 }
 
 // addresses are the node's in the API and the IP addresses among them, that of the primary family first.
-func (k *Kubelet) addresses() ([]v1.NodeAddress, []string, error) {
+func (k *Kubelet) addresses(simulated runtime.Simulated) ([]v1.NodeAddress, []string, error) {
 	ips, err := parseNodeIPs(k.config.NodeIP)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--node-ip %q: %w", k.config.NodeIP, err)
 	}
-	if len(ips) == 0 && k.config.Runtime == "hollow" {
+	if len(ips) == 0 && simulated.Network {
 		ips = []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
 	if len(ips) == 0 || ips[0].IsUnspecified() {

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
 func TestAddressesOfBothFamilies(t *testing.T) {
 	config := NewConfig()
 	config.NodeIP = "fd00::1,10.0.0.1"
 	k := &Kubelet{config: *config, name: "n1"}
-	addresses, ips, err := k.addresses()
+	addresses, ips, err := k.addresses(runtime.Simulated{})
 	want := []v1.NodeAddress{
 		{Type: v1.NodeInternalIP, Address: "fd00::1"}, {Type: v1.NodeInternalIP, Address: "10.0.0.1"},
 		{Type: v1.NodeHostName, Address: "n1"},

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -52,10 +53,13 @@ func (k *Kubelet) bootstrap(ctx context.Context, group *errgroup.Group) error {
 		GetUsages:        clientUsages,
 		CertificateStore: store,
 		ClientsetFn:      k.signingClient,
+
+		CertificateRenewFailure: k.metrics.ClientRenewErrors,
 	})
 	if err != nil {
 		return fmt.Errorf("client certificate: %w", err)
 	}
+	k.metrics.Expires("client", func() time.Time { return expiry(manager.Current()) }, k.clock.Now)
 	manager.Start()
 	if missing {
 		if err := k.awaitCertificate(ctx, manager); err != nil {
@@ -120,7 +124,8 @@ func (k *Kubelet) writeKubeconfig(pem string) error {
 	}
 	present := bootstrap.Contexts[bootstrap.CurrentContext]
 	if present == nil || bootstrap.Clusters[present.Cluster] == nil {
-		return fmt.Errorf("--bootstrap-kubeconfig %s has no current context with a cluster", k.config.BootstrapKubeconfig)
+		return fmt.Errorf("--bootstrap-kubeconfig %s has no current context with a cluster",
+			k.config.BootstrapKubeconfig)
 	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["default-cluster"] = bootstrap.Clusters[present.Cluster]

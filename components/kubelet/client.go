@@ -16,7 +16,7 @@ import (
 	"quintet.dev/quintet/internal/kubeconfig"
 )
 
-// client speaks to the API server; it asks for a certificate first where there is none yet.
+// client connects to the API server; it requests a certificate first where there is none yet.
 func (k *Kubelet) client(ctx context.Context, group *errgroup.Group) (kubernetes.Interface, error) {
 	if k.config.Client != nil {
 		return k.config.Client, nil
@@ -39,7 +39,7 @@ func (k *Kubelet) client(ctx context.Context, group *errgroup.Group) (kubernetes
 	return client, nil
 }
 
-// eventScheme knows the kinds that events are about.
+// eventScheme holds the kinds of involved objects of events.
 func eventScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := v1.AddToScheme(scheme); err != nil {
@@ -48,7 +48,7 @@ func eventScheme() *runtime.Scheme {
 	return scheme
 }
 
-// services follows all services, that containers can be told of them.
+// services watches all Services for the environment of containers.
 type services struct {
 	factory informers.SharedInformerFactory
 	lister  listers.ServiceLister

@@ -6,19 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/kubelet/eviction"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/sysctls"
 )
 
-// Config is everything a kubelet can be told. NewConfig gives upstream's defaults; flags and the configuration
+// Config is the configuration of a kubelet. NewConfig returns upstream's defaults; flags and the configuration
 // file set the rest. Fields that say "injected" are for tests and for many kubelets in one process.
 type Config struct {
 	Kubeconfig          string
@@ -39,6 +42,17 @@ type Config struct {
 	MaxPods               int32
 	SystemReserved        map[string]string
 	KubeReserved          map[string]string
+	PodManifestPath       string // a directory or a file; "" is none
+	FileCheckFrequency    time.Duration
+	ManifestURL           string
+	ManifestURLHeader     map[string][]string
+	HTTPCheckFrequency    time.Duration
+	EvictionHard          map[string]string
+	EvictionSoft          map[string]string
+	EvictionSoftGrace     map[string]string
+	EvictionMinReclaim    map[string]string
+	EvictionTransition    time.Duration
+	EvictionMaxGrace      int32 // seconds
 	NodeStatusUpdate      time.Duration
 	NodeStatusReport      time.Duration
 	NodeLeaseSeconds      int32
@@ -50,37 +64,54 @@ type Config struct {
 	SyncFrequency         time.Duration
 	MaxRestartPeriod      time.Duration // of the crash-loop back-off
 	SerializeImagePulls   bool
-	ContainerLogMaxSize   string
-	ContainerLogMaxFiles  int32
-	ClusterDNS            []string
-	ClusterDomain         string
-	ResolvConf            string
-	SeccompDefault        bool
-	CPUCFSQuota           bool
-	CPUCFSQuotaPeriod     time.Duration
-	PodPidsLimit          int64
-	AllowedUnsafeSysctls  []string
-	CgroupsPerQOS         bool
-	CgroupRoot            string
-	EnableServer          bool
-	Address               string
-	Port                  int32
-	HealthzBindAddress    string
-	HealthzPort           int32
-	TLSCertFile           string
-	TLSPrivateKeyFile     string
-	RotateCertificates    bool
-	ServerTLSBootstrap    bool
-	ClientCAFile          string
-	AnonymousAuth         bool
-	WebhookAuthentication bool
-	AuthenticationTTL     time.Duration
-	AuthorizationMode     string // AlwaysAllow or Webhook
-	AuthorizedTTL         time.Duration
-	UnauthorizedTTL       time.Duration
-	StreamingIdleTimeout  time.Duration
-	EnableDebugHandlers   bool
-	EnableSystemLogs      bool // only with EnableDebugHandlers
+	MaxParallelImagePulls int32 // 0 is any number, if they are not serialized
+	ImageGCHighThreshold  int32 // percent of the disk
+	ImageGCLowThreshold   int32
+	ImageMinimumGCAge     time.Duration
+	ImageMaximumGCAge     time.Duration // 0 is for ever
+	// ImageVerification and its list tell when a pod has to show that it could pull an image of the node.
+	ImageVerification     kubeletconfig.ImagePullCredentialsVerificationPolicy
+	ImageVerificationList []string
+	// ImageProviderConfig is the configuration, a file or a directory, of the programs in ImageProviderDir that give
+	// credentials of images.
+	ImageProviderConfig string
+	ImageProviderDir    string
+	// ImagePullProgressDeadline ends a pull that makes no progress for so long.
+	ImagePullProgressDeadline time.Duration
+	ContainerLogMaxSize       string
+	ContainerLogMaxFiles      int32
+	PodLogsDir                string
+	ClusterDNS                []string
+	ClusterDomain             string
+	ResolvConf                string
+	SeccompDefault            bool
+	CPUCFSQuota               bool
+	CPUCFSQuotaPeriod         time.Duration
+	PodPidsLimit              int64
+	AllowedUnsafeSysctls      []string
+	CgroupsPerQOS             bool
+	CgroupRoot                string
+	EnableServer              bool
+	Address                   string
+	Port                      int32
+	HealthzBindAddress        string
+	HealthzPort               int32
+	TLSCertFile               string
+	TLSPrivateKeyFile         string
+	RotateCertificates        bool
+	ServerTLSBootstrap        bool
+	ClientCAFile              string
+	AnonymousAuth             bool
+	WebhookAuthentication     bool
+	AuthenticationTTL         time.Duration
+	AuthorizationMode         string // AlwaysAllow or Webhook
+	AuthorizedTTL             time.Duration
+	UnauthorizedTTL           time.Duration
+	StreamingIdleTimeout      time.Duration
+	EnableDebugHandlers       bool
+	EnableSystemLogs          bool // only with EnableDebugHandlers
+
+	ResourceConfig
 
 	// Runtime is "docker" or "hollow".
 	Runtime        string
@@ -107,10 +138,16 @@ func NewConfig() *Config {
 	return &Config{
 		RootDir: "/var/lib/kubelet", CertDir: "", PauseImage: "quintet/pause:dev",
 		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
-		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40, NodeStatusMaxImages: 50,
-		KubeAPIQPS: 50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
+		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40,
+		NodeStatusMaxImages: 50,
+		KubeAPIQPS:          50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
+		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, ManifestURLHeader: map[string][]string{},
+		EvictionHard: eviction.Defaults(), EvictionSoft: map[string]string{}, EvictionSoftGrace: map[string]string{},
+		EvictionMinReclaim: map[string]string{}, EvictionTransition: 5 * time.Minute,
 		SyncFrequency: time.Minute, MaxRestartPeriod: 5 * time.Minute,
-		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5,
+		SerializeImagePulls: true, ImageGCHighThreshold: 85, ImageGCLowThreshold: 80, ImageMinimumGCAge: 2 * time.Minute,
+		ImageVerification: kubeletconfig.NeverVerifyPreloadedImages, ImagePullProgressDeadline: time.Minute,
+		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5, PodLogsDir: "/var/log/pods",
 		ResolvConf: "/etc/resolv.conf", CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond, PodPidsLimit: -1,
 		CgroupsPerQOS: true, EnableServer: true, Address: "0.0.0.0", Port: 10250,
 		HealthzBindAddress: "127.0.0.1", HealthzPort: 10248,
@@ -118,7 +155,7 @@ func NewConfig() *Config {
 		AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second,
 		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true, EnableSystemLogs: true,
 		Runtime: "docker", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
-		HollowCPUs: 32, HollowMemory: 128 << 30,
+		HollowCPUs: 32, HollowMemory: 128 << 30, ResourceConfig: newResourceConfig(),
 	}
 }
 
@@ -156,7 +193,9 @@ func (c *Config) validate() error {
 		bad("--max-pods %d: use a number that is not negative", c.MaxPods)
 	}
 	for name, duration := range map[string]time.Duration{
-		"--sync-frequency": c.SyncFrequency, "--node-status-update-frequency": c.NodeStatusUpdate, "--cpu-cfs-quota-period": c.CPUCFSQuotaPeriod,
+		"--sync-frequency": c.SyncFrequency, "--node-status-update-frequency": c.NodeStatusUpdate,
+		"--cpu-cfs-quota-period": c.CPUCFSQuotaPeriod, "--file-check-frequency": c.FileCheckFrequency,
+		"--http-check-frequency": c.HTTPCheckFrequency,
 	} {
 		if duration <= 0 {
 			bad("%s %v: use a duration greater than 0", name, duration)
@@ -165,8 +204,24 @@ func (c *Config) validate() error {
 	if _, err := sysctls.New(c.AllowedUnsafeSysctls); err != nil {
 		bad("--allowed-unsafe-sysctls: %w", err)
 	}
-	if c.ServerTLSBootstrap {
-		bad("serverTLSBootstrap is not supported: give --tls-cert-file, or let the kubelet sign its own certificate")
+	if _, err := eviction.Parse(c.eviction()); err != nil {
+		bad("--eviction-hard, --eviction-soft and their like: %w", err)
+	}
+	if err := c.validateResources(); err != nil {
+		wrong = append(wrong, err)
+	}
+	c.validateImages(bad)
+	if c.ContainerLogMaxFiles <= 1 {
+		bad("--container-log-max-files %d: use a number greater than 1", c.ContainerLogMaxFiles)
+	}
+	if !filepath.IsAbs(c.PodLogsDir) || filepath.Clean(c.PodLogsDir) != c.PodLogsDir {
+		bad("podLogsDir %q: use an absolute path without . and ..", c.PodLogsDir)
 	}
 	return errors.Join(wrong...)
+}
+
+func (c *Config) eviction() eviction.Settings {
+	return eviction.Settings{
+		Hard: c.EvictionHard, Soft: c.EvictionSoft, SoftGrace: c.EvictionSoftGrace, MinimumReclaim: c.EvictionMinReclaim,
+	}
 }

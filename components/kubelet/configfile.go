@@ -3,14 +3,18 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/components/kubelet/eviction"
 )
 
 // ReadFile takes over the KubeletConfiguration in c.ConfigFile. Flags that were given win. A field that is not
@@ -51,12 +55,33 @@ type setting struct {
 }
 
 func (c *Config) settings(f *kubeletconfig.KubeletConfiguration) []setting {
-	return append(c.nodeSettings(f), append(c.containerSettings(f), c.serverSettings(f)...)...)
+	return slices.Concat(c.nodeSettings(f), c.resourceSettings(f), c.containerSettings(f), c.imageSettings(f),
+		c.serverSettings(f))
 }
 
 func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 	return []setting{
 		{"syncFrequency", "sync-frequency", duration(&c.SyncFrequency, f.SyncFrequency)},
+		{"staticPodPath", "pod-manifest-path", text(&c.PodManifestPath, f.StaticPodPath)},
+		{"fileCheckFrequency", "file-check-frequency", duration(&c.FileCheckFrequency, f.FileCheckFrequency)},
+		{"staticPodURL", "manifest-url", text(&c.ManifestURL, f.StaticPodURL)},
+		{"staticPodURLHeader", "manifest-url-header", func() {
+			if len(f.StaticPodURLHeader) > 0 {
+				c.ManifestURLHeader = f.StaticPodURLHeader
+			}
+		}},
+		{"httpCheckFrequency", "http-check-frequency", duration(&c.HTTPCheckFrequency, f.HTTPCheckFrequency)},
+		{"evictionHard", "eviction-hard", c.evictionHard(f)},
+		{"mergeDefaultEvictionSettings", "", func() {}}, // with evictionHard
+		{"evictionSoft", "eviction-soft", stringMap(&c.EvictionSoft, f.EvictionSoft)},
+		{"evictionSoftGracePeriod", "eviction-soft-grace-period",
+			stringMap(&c.EvictionSoftGrace, f.EvictionSoftGracePeriod)},
+		{"evictionMinimumReclaim", "eviction-minimum-reclaim",
+			stringMap(&c.EvictionMinReclaim, f.EvictionMinimumReclaim)},
+		{"evictionPressureTransitionPeriod", "eviction-pressure-transition-period",
+			duration(&c.EvictionTransition, f.EvictionPressureTransitionPeriod)},
+		{"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period",
+			number(&c.EvictionMaxGrace, f.EvictionMaxPodGracePeriod)},
 		{"podCIDR", "pod-cidr", text(&c.PodCIDR, f.PodCIDR)},
 		{"providerID", "provider-id", text(&c.ProviderID, f.ProviderID)},
 		{"registerNode", "register-node", pointer(&c.RegisterNode, f.RegisterNode)},
@@ -68,7 +93,8 @@ func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 		{"maxPods", "max-pods", number(&c.MaxPods, f.MaxPods)},
 		{"systemReserved", "system-reserved", stringMap(&c.SystemReserved, f.SystemReserved)},
 		{"kubeReserved", "kube-reserved", stringMap(&c.KubeReserved, f.KubeReserved)},
-		{"nodeStatusUpdateFrequency", "node-status-update-frequency", duration(&c.NodeStatusUpdate, f.NodeStatusUpdateFrequency)},
+		{"nodeStatusUpdateFrequency", "node-status-update-frequency",
+			duration(&c.NodeStatusUpdate, f.NodeStatusUpdateFrequency)},
 		{"nodeStatusReportFrequency", "", duration(&c.NodeStatusReport, f.NodeStatusReportFrequency)},
 		{"nodeLeaseDurationSeconds", "", number(&c.NodeLeaseSeconds, f.NodeLeaseDurationSeconds)},
 		{"nodeStatusMaxImages", "node-status-max-images", pointer(&c.NodeStatusMaxImages, f.NodeStatusMaxImages)},
@@ -79,11 +105,27 @@ func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 	}
 }
 
+// evictionHard takes the place of the defaults: signals that it leaves out are off, unless the defaults are to be
+// merged.
+func (c *Config) evictionHard(f *kubeletconfig.KubeletConfiguration) func() {
+	return func() {
+		if len(f.EvictionHard) == 0 {
+			return
+		}
+		hard := map[string]string{}
+		if f.MergeDefaultEvictionSettings != nil && *f.MergeDefaultEvictionSettings {
+			hard = eviction.Defaults()
+		}
+		maps.Copy(hard, f.EvictionHard)
+		c.EvictionHard = hard
+	}
+}
+
 func (c *Config) containerSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 	return []setting{
-		{"serializeImagePulls", "serialize-image-pulls", pointer(&c.SerializeImagePulls, f.SerializeImagePulls)},
 		{"containerLogMaxSize", "container-log-max-size", text(&c.ContainerLogMaxSize, f.ContainerLogMaxSize)},
 		{"containerLogMaxFiles", "container-log-max-files", pointer(&c.ContainerLogMaxFiles, f.ContainerLogMaxFiles)},
+		{"podLogsDir", "pod-logs-dir", text(&c.PodLogsDir, f.PodLogsDir)},
 		{"clusterDNS", "cluster-dns", func() {
 			if len(f.ClusterDNS) > 0 {
 				c.ClusterDNS = f.ClusterDNS
@@ -123,18 +165,27 @@ func (c *Config) serverSettings(f *kubeletconfig.KubeletConfiguration) []setting
 		{"healthzPort", "healthz-port", pointer(&c.HealthzPort, f.HealthzPort)},
 		{"tlsCertFile", "tls-cert-file", text(&c.TLSCertFile, f.TLSCertFile)},
 		{"tlsPrivateKeyFile", "tls-private-key-file", text(&c.TLSPrivateKeyFile, f.TLSPrivateKeyFile)},
-		{"rotateCertificates", "rotate-certificates", func() { c.RotateCertificates = c.RotateCertificates || f.RotateCertificates }},
+		{"rotateCertificates", "rotate-certificates", func() {
+			c.RotateCertificates = c.RotateCertificates ||
+				f.RotateCertificates
+		}},
 		{"serverTLSBootstrap", "rotate-server-certificates", func() { c.ServerTLSBootstrap = f.ServerTLSBootstrap }},
 		{"authentication", "client-ca-file", text(&c.ClientCAFile, f.Authentication.X509.ClientCAFile)},
 		{"authentication", "anonymous-auth", pointer(&c.AnonymousAuth, f.Authentication.Anonymous.Enabled)},
-		{"authentication", "authentication-token-webhook", pointer(&c.WebhookAuthentication, f.Authentication.Webhook.Enabled)},
-		{"authentication", "authentication-token-webhook-cache-ttl", duration(&c.AuthenticationTTL, f.Authentication.Webhook.CacheTTL)},
+		{"authentication", "authentication-token-webhook",
+			pointer(&c.WebhookAuthentication, f.Authentication.Webhook.Enabled)},
+		{"authentication", "authentication-token-webhook-cache-ttl",
+			duration(&c.AuthenticationTTL, f.Authentication.Webhook.CacheTTL)},
 		{"authorization", "authorization-mode", text(&c.AuthorizationMode, string(f.Authorization.Mode))},
-		{"authorization", "authorization-webhook-cache-authorized-ttl", duration(&c.AuthorizedTTL, f.Authorization.Webhook.CacheAuthorizedTTL)},
-		{"authorization", "authorization-webhook-cache-unauthorized-ttl", duration(&c.UnauthorizedTTL, f.Authorization.Webhook.CacheUnauthorizedTTL)},
-		{"streamingConnectionIdleTimeout", "streaming-connection-idle-timeout", duration(&c.StreamingIdleTimeout, f.StreamingConnectionIdleTimeout)},
+		{"authorization", "authorization-webhook-cache-authorized-ttl",
+			duration(&c.AuthorizedTTL, f.Authorization.Webhook.CacheAuthorizedTTL)},
+		{"authorization", "authorization-webhook-cache-unauthorized-ttl",
+			duration(&c.UnauthorizedTTL, f.Authorization.Webhook.CacheUnauthorizedTTL)},
+		{"streamingConnectionIdleTimeout", "streaming-connection-idle-timeout",
+			duration(&c.StreamingIdleTimeout, f.StreamingConnectionIdleTimeout)},
 		{"enableSystemLogHandler", "", pointer(&c.EnableSystemLogs, f.EnableSystemLogHandler)},
-		{"enableDebuggingHandlers", "enable-debugging-handlers", pointer(&c.EnableDebugHandlers, f.EnableDebuggingHandlers)},
+		{"enableDebuggingHandlers", "enable-debugging-handlers",
+			pointer(&c.EnableDebugHandlers, f.EnableDebuggingHandlers)},
 	}
 }
 
@@ -189,13 +240,14 @@ func (c *Config) unsupported(f *kubeletconfig.KubeletConfiguration, settings []s
 	for i := range value.NumField() {
 		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
 		if !supported[name] && !empty(value.Field(i)) {
-			wrong = append(wrong, fmt.Errorf("--config %s: field %s is not supported by this kubelet: remove it", c.ConfigFile, name))
+			wrong = append(wrong, fmt.Errorf("--config %s: field %s is not supported by this kubelet: remove it",
+				c.ConfigFile, name))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// empty tells values that ask for nothing, nested zeros and empty lists among them.
+// empty tells whether a value is empty, including nested zeros and empty lists.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -8,12 +9,14 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// shown is the configuration as it takes effect, from flags and file, in the form of the file. What this kubelet does not
-// support is left out.
+// shown is the configuration as it takes effect, from flags and file, in the form of the file. What this kubelet does
+// not support is left out.
 func (c *Config) shown() *kubeletconfig.KubeletConfiguration {
 	f := &kubeletconfig.KubeletConfiguration{}
+	c.showResources(f)
 	c.showNode(f)
 	c.showContainers(f)
+	c.showImages(f)
 	c.showServer(f)
 	return f
 }
@@ -22,6 +25,17 @@ func metaDuration(d time.Duration) metav1.Duration { return metav1.Duration{Dura
 
 func (c *Config) showNode(f *kubeletconfig.KubeletConfiguration) {
 	f.SyncFrequency = metaDuration(c.SyncFrequency)
+	f.StaticPodPath, f.FileCheckFrequency = c.PodManifestPath, metaDuration(c.FileCheckFrequency)
+	f.StaticPodURL, f.HTTPCheckFrequency = c.ManifestURL, metaDuration(c.HTTPCheckFrequency)
+	if len(c.ManifestURLHeader) > 0 {
+		f.StaticPodURLHeader = maps.Clone(c.ManifestURLHeader)
+		for name := range f.StaticPodURLHeader {
+			f.StaticPodURLHeader[name] = []string{"<masked>"} // it may be a credential
+		}
+	}
+	f.EvictionHard, f.EvictionSoft, f.EvictionSoftGracePeriod = c.EvictionHard, c.EvictionSoft, c.EvictionSoftGrace
+	f.EvictionMinimumReclaim, f.EvictionMaxPodGracePeriod = c.EvictionMinReclaim, c.EvictionMaxGrace
+	f.EvictionPressureTransitionPeriod = metaDuration(c.EvictionTransition)
 	f.PodCIDR, f.ProviderID = c.PodCIDR, c.ProviderID
 	f.RegisterNode = &c.RegisterNode
 	f.RegisterWithTaints = append([]v1.Taint(nil), c.RegisterWithTaints...)
@@ -37,8 +51,8 @@ func (c *Config) showNode(f *kubeletconfig.KubeletConfiguration) {
 
 func (c *Config) showContainers(f *kubeletconfig.KubeletConfiguration) {
 	period, restart := metaDuration(c.CPUCFSQuotaPeriod), metaDuration(c.MaxRestartPeriod)
-	f.SerializeImagePulls = &c.SerializeImagePulls
 	f.ContainerLogMaxSize, f.ContainerLogMaxFiles = c.ContainerLogMaxSize, &c.ContainerLogMaxFiles
+	f.PodLogsDir = c.PodLogsDir
 	f.ClusterDNS, f.ClusterDomain, f.ResolverConfig = c.ClusterDNS, c.ClusterDomain, &c.ResolvConf
 	f.SeccompDefault = &c.SeccompDefault
 	f.CPUCFSQuota, f.CPUCFSQuotaPeriod = &c.CPUCFSQuota, &period

@@ -3,12 +3,19 @@ package kubelet
 import (
 	"reflect"
 	"testing"
+	"time"
+
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
 // Every field that the file may set is shown, so that what is shown can be given to another kubelet as its file.
 func TestShownConfiguration(t *testing.T) {
 	c := NewConfig()
-	c.MaxPods, c.ClusterDomain, c.ClusterDNS, c.AllowedUnsafeSysctls = 7, "cluster.local", []string{"10.0.0.10"}, []string{"net.*"}
+	c.SerializeImagePulls, c.MaxParallelImagePulls = false, 3
+	c.ImageMaximumGCAge, c.ImageVerificationList = time.Hour, []string{"reg.io/a"}
+	c.ImageVerification = kubeletconfig.NeverVerifyAllowlistedImages
+	c.MaxPods, c.ClusterDomain, c.ClusterDNS, c.AllowedUnsafeSysctls = 7, "cluster.local", []string{"10.0.0.10"},
+		[]string{"net.*"}
 	shown := c.shown()
 	if shown.MaxPods != 7 || shown.ClusterDomain != "cluster.local" || shown.Authorization.Mode != "Webhook" {
 		t.Errorf("got %+v", shown)
@@ -21,8 +28,11 @@ func TestShownConfiguration(t *testing.T) {
 	for _, name := range []string{
 		"SyncFrequency", "RegisterNode", "MaxPods", "NodeStatusUpdate", "NodeStatusReport", "NodeLeaseSeconds",
 		"NodeStatusMaxImages", "KubeAPIQPS", "KubeAPIBurst", "EventQPS", "EventBurst", "SerializeImagePulls",
-		"ContainerLogMaxSize", "ContainerLogMaxFiles", "ClusterDNS", "ClusterDomain", "ResolvConf", "CPUCFSQuota",
-		"CPUCFSQuotaPeriod", "PodPidsLimit", "AllowedUnsafeSysctls", "CgroupsPerQOS", "MaxRestartPeriod", "EnableServer",
+		"ContainerLogMaxSize", "ContainerLogMaxFiles", "PodLogsDir", "ClusterDNS", "ClusterDomain", "ResolvConf",
+		"CPUCFSQuota",
+		"CPUCFSQuotaPeriod", "PodPidsLimit", "AllowedUnsafeSysctls", "CgroupsPerQOS", "MaxRestartPeriod",
+		"EnableServer", "MaxParallelImagePulls", "ImageGCHighThreshold", "ImageGCLowThreshold", "ImageMinimumGCAge",
+		"ImageMaximumGCAge", "ImageVerification", "ImageVerificationList",
 		"Address", "Port", "HealthzBindAddress", "HealthzPort", "AnonymousAuth", "WebhookAuthentication",
 		"AuthenticationTTL", "AuthorizationMode", "AuthorizedTTL", "UnauthorizedTTL", "StreamingIdleTimeout",
 		"EnableSystemLogs", "EnableDebugHandlers",

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -22,9 +23,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
+	"quintet.dev/quintet/components/kubelet/eviction"
 	"quintet.dev/quintet/components/kubelet/hooks"
 	"quintet.dev/quintet/components/kubelet/hostports"
-	"quintet.dev/quintet/components/kubelet/images"
+	"quintet.dev/quintet/components/kubelet/imagegc"
+	"quintet.dev/quintet/components/kubelet/logs"
+	"quintet.dev/quintet/components/kubelet/metrics"
 	"quintet.dev/quintet/components/kubelet/node"
 	"quintet.dev/quintet/components/kubelet/objects"
 	"quintet.dev/quintet/components/kubelet/plan"
@@ -32,17 +36,19 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/docker"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
+	"quintet.dev/quintet/components/kubelet/shutdown"
 	"quintet.dev/quintet/components/kubelet/spec"
+	"quintet.dev/quintet/components/kubelet/static"
 	"quintet.dev/quintet/components/kubelet/status"
 	"quintet.dev/quintet/components/kubelet/sysctls"
-	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
 // Kubelet is one node's agent. Several may live in one process.
 type Kubelet struct {
-	config Config
-	name   string
-	clock  clock.WithTickerAndDelayedExecution
+	config  Config
+	name    string
+	clock   clock.WithTickerAndDelayedExecution
+	metrics *metrics.Metrics
 }
 
 // New checks the configuration, the configuration file included. Nothing is started.
@@ -65,6 +71,7 @@ func New(config Config) (*Kubelet, error) {
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
 	}
+	k.metrics = metrics.New(k.name)
 	if k.config.CertDir == "" {
 		k.config.CertDir = filepath.Join(k.config.RootDir, "pki")
 	}
@@ -101,9 +108,27 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	group.Go(func() error { return parts.node.Run(ctx) })
 	group.Go(func() error { parts.writer.Run(ctx, statusWriters); return nil })
 	group.Go(func() error { parts.pods.Run(ctx); return nil })
+	group.Go(func() error { parts.manifests.Run(ctx); return nil })
+	if parts.images != nil {
+		group.Go(func() error { parts.images.Run(ctx); return nil })
+	}
+	if parts.eviction != nil {
+		group.Go(func() error { parts.eviction.Run(ctx); return nil })
+	}
+	if parts.enforcer != nil {
+		group.Go(func() error { parts.enforcer.run(ctx, k, parts.pods.ShareCPUs); return nil })
+	}
+	group.Go(func() error { parts.mirrors.Run(ctx); return nil })
+	group.Go(func() error { parts.storage.run(ctx, parts.node.Known()); return nil })
+	group.Go(func() error { return parts.storage.serveDevices(ctx) })
+	group.Go(func() error { return parts.storage.servePodResources(ctx) })
 	group.Go(func() error { parts.follow(ctx, client, k.name); return nil })
+	group.Go(func() error { return k.awaitShutdown(ctx, parts) })
 	err = group.Wait()
 	parts.objects.Wait()
+	if errors.Is(err, errShutdown) {
+		return nil
+	}
 	return err
 }
 
@@ -112,11 +137,21 @@ const statusWriters = 10
 
 // parts are the rooms of a kubelet, wired.
 type parts struct {
-	node     *node.Node
-	pods     *pods.Manager
-	writer   *status.Writer
-	objects  *objects.Store
-	services *services
+	node      *node.Node
+	pods      *pods.Manager
+	writer    *status.Writer
+	mirrors   *static.Mirrors
+	manifests *static.Sources
+	objects   *objects.Store
+	eviction  *eviction.Manager  // nil for engines that simulate files
+	images    *imagegc.Collector // nil for engines that simulate files
+	services  *services          // nil where no container reads them
+	storage   *storage           // nil for engines that simulate files
+	enforcer  *enforcer          // nil without control groups
+	shutdown  *shutdown.Manager
+	metrics   *metrics.Metrics
+	// simulated is what there is not behind the engine's answers.
+	simulated runtime.Simulated
 }
 
 // follow watches pods and services until ctx ends. It begins when the node is known: pods are admitted by what it has,
@@ -131,18 +166,18 @@ func (p *parts) follow(ctx context.Context, client kubernetes.Interface, node st
 	if p.services != nil {
 		watching.Go(func() { p.services.run(ctx) })
 	}
-	pods.Source(ctx, client, node, p.pods)
+	pods.Source(ctx, client, node, p.pods, p.mirrors, p.manifests.Ready())
 	watching.Wait()
 }
 
-func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, engine runtime.Engine, recorder record.EventRecorder) (*parts, error) {
+func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, engine runtime.Engine,
+	recorder record.EventRecorder) (*parts, error) {
 	c := &k.config
 	info, err := engine.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("container engine: %w", err)
 	}
-	virtual := info.Name == "hollow"
-	addresses, hostIPs, err := k.addresses()
+	addresses, hostIPs, err := k.addresses(info.Simulated)
 	if err != nil {
 		return nil, err
 	}
@@ -150,22 +185,38 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	if err != nil {
 		return nil, fmt.Errorf("--pod-cidr %q: %w", c.PodCIDR, err)
 	}
-	reserved, err := reservedResources(c.SystemReserved, c.KubeReserved)
+	reserved, err := c.reserved()
+	if err != nil {
+		return nil, err
+	}
+	machine, err := k.readMachine(info.Simulated)
 	if err != nil {
 		return nil, err
 	}
 	var manager *pods.Manager
-	p := &parts{writer: status.NewWriter(client)}
+	p := &parts{writer: status.NewWriter(client), simulated: info.Simulated, metrics: k.metrics}
 	p.node = node.New(node.Config{
 		Client: client, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name, Register: c.RegisterNode,
 		Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable, Addresses: addresses,
-		Port: k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved,
-		RootDir: k.diskRoot(virtual), MaxImages: c.NodeStatusMaxImages, UpdateFrequency: c.NodeStatusUpdate,
+		Port: k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved.total(),
+		Bounds: machine.bounds, HugePages: machine.hugePages, SwapBytes: machine.swap,
+		RootDir: k.diskRoot(info.Simulated), MaxImages: c.NodeStatusMaxImages, UpdateFrequency: c.NodeStatusUpdate,
 		ReportFrequency: c.NodeStatusReport, LeaseSeconds: c.NodeLeaseSeconds, EngineGrace: engineGrace,
-		Healthy: func() error { return manager.Healthy() },
+		Healthy:      func() error { return errors.Join(manager.Healthy(), p.shutdown.Err()) },
+		Withheld:     k.withheld(info.Simulated),
+		Pressure:     func() []v1.NodeConditionType { return p.pressure() },
+		Devices:      func() (has, free v1.ResourceList) { return p.storage.deviceCapacity() },
+		ResetDevices: func() bool { return p.storage.resetDevices() },
+		VolumesInUse: func() []v1.UniqueVolumeName { return p.storage.volumesInUse() },
 	})
+	if err := p.node.CheckReserved(info); err != nil {
+		return nil, err
+	}
+	capacity := p.node.Capacity(info)
+	p.mirrors = static.NewMirrors(client, p.writer, p.node.Current)
 	p.objects = objects.New(ctx, client, func(uids []types.UID) { manager.Refresh(uids) })
-	builder := k.builder(p, info, virtual)
+	builder := k.builder(p, info, capacity.Memory().Value())
+	builder.SwapBytes = machine.swap
 	builder.NodeIPs, builder.Recorder = hostIPs, recorder
 	if builder.LogMaxSize, err = dockerSize(c.ContainerLogMaxSize); err != nil {
 		return nil, err
@@ -175,45 +226,72 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		return nil, err
 	}
 	config := pods.Config{
-		Engine: engine, Builder: builder, Objects: p.objects, Status: p.writer, Recorder: recorder, Clock: k.clock,
-		Hooks: &hooks.Runner{Streams: engine, Clock: k.clock, Version: version.DefaultKubeBinaryVersion},
-		Images: &images.Puller{
-			Images: engine, Secrets: p.objects, Clock: k.clock, Serialize: c.SerializeImagePulls,
-			Limits: plan.Limits{Initial: firstBackoff, Max: maxImageBackoff},
-		},
+		Engine: engine, Builder: builder, Objects: p.objects, Status: p.mirrors, Recorder: recorder, Clock: k.clock,
+		Hooks:  &hooks.Runner{Streams: engine, Clock: k.clock, Version: version.DefaultKubeBinaryVersion},
+		Images: k.puller(engine, p),
 		Limits: plan.Limits{Initial: min(firstBackoff, c.MaxRestartPeriod), Max: c.MaxRestartPeriod},
-		Node:   p.node.Current, FreshNode: p.node.Fetch, HostIPs: hostIPs, RuntimeName: info.Name, Resync: c.SyncFrequency, Relist: relistPeriod,
-		NetworkReady: p.node.NetworkReady(), Sysctls: allowed,
+		Node:   p.node.Current, FreshNode: p.node.Fetch, HostIPs: hostIPs, RuntimeName: info.Name,
+		Resync: c.SyncFrequency, Relist: relistPeriod,
+		Pressure: p.pressure, NetworkReady: p.node.NetworkReady(), Sysctls: allowed,
+		Metrics: k.metrics,
 	}
-	if !virtual {
-		if err := os.MkdirAll(c.RootDir, 0o750); err != nil {
-			return nil, fmt.Errorf("--root-dir: %w", err)
+	if !info.Simulated.Files {
+		if p.storage, err = k.newStorage(ctx, client, engine, p, builder, recorder); err != nil {
+			return nil, err
 		}
-		config.Volumes = &volumes.Manager{
-			Root: c.RootDir, Objects: p.objects, Tokens: volumes.NewTokens(client, k.clock), Clock: k.clock, Allocatable: p.node.Allocatable,
-			MemoryLimit: func(pod *v1.Pod) int64 { return builder.PodLimits(pod).MemoryBytes },
+		if err := k.keepImages(ctx, client, engine, config.Images, p, recorder); err != nil {
+			return nil, err
 		}
+		config.Volumes, config.Devices, config.Claims = p.storage.volumes, p.storage.devices, p.storage.claims
 		builder.CheckResolvConf()
+		if config.Logs, err = k.logs(engine); err != nil {
+			return nil, err
+		}
+	}
+	if !info.Simulated.Network {
 		config.HostPorts = hostports.Open()
+	}
+	if !info.Simulated.Processes {
 		p.services = newServices(client)
 		builder.Services = p.services.list
 		config.Cgroups = k.cgroups(ctx, info)
 		builder.Cgroups = config.Cgroups
+		if builder.KillTogether, err = c.killTogether(config.Cgroups); err != nil {
+			return nil, err
+		}
+		if p.enforcer, err = k.newEnforcer(config.Cgroups, capacity, machine.bounds, reserved, recorder); err != nil {
+			return nil, err
+		}
 	}
+	config.ShuttingDown = func() error { return p.shutdown.Err() }
 	manager = pods.New(config)
 	p.pods = manager
+	p.shutdown = k.newShutdown(p, recorder)
+	k.metrics.Count(manager.List)
+	p.manifests = static.NewSources(static.Config{
+		Node: k.name, Path: c.PodManifestPath, FileEvery: c.FileCheckFrequency, URL: c.ManifestURL,
+		Header: c.ManifestURLHeader, URLEvery: c.HTTPCheckFrequency, Runner: manager, Mirrors: p.mirrors,
+		Recorder: recorder, Clock: k.clock,
+	})
+	if !info.Simulated.Files {
+		if p.eviction, err = k.newEviction(p, recorder); err != nil {
+			return nil, err
+		}
+	}
 	p.writer.Written = manager.Written
 	return p, nil
 }
 
-func (k *Kubelet) builder(p *parts, info runtime.Info, virtual bool) *spec.Builder {
+func (k *Kubelet) builder(p *parts, info runtime.Info, memory int64) *spec.Builder {
 	c := &k.config
 	return &spec.Builder{
-		Root: c.RootDir, Objects: p.objects, Allocatable: p.node.Allocatable, MemoryBytes: info.MemoryBytes,
+		Root: c.RootDir, Objects: p.objects, Allocatable: p.node.Allocatable, MemoryBytes: memory,
 		PauseImage: c.PauseImage, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolvConf,
-		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod, PidsLimit: c.PodPidsLimit,
-		LogMaxFiles: int(c.ContainerLogMaxFiles), Virtual: virtual,
-		NodeRef: &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
+		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod,
+		PidsLimit: c.PodPidsLimit, LimitedSwap: c.SwapBehavior == limitedSwap,
+		LogMaxFiles: int(c.ContainerLogMaxFiles), Simulated: info.Simulated,
+		RecursiveReadOnly: info.RecursiveReadOnly,
+		NodeRef:           &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
 	}
 }
 
@@ -226,8 +304,9 @@ const (
 	certificatePoll = 100 * time.Millisecond
 )
 
-func (k *Kubelet) diskRoot(virtual bool) string {
-	if virtual {
+// diskRoot is a directory on the node's disk, "" where there is none.
+func (k *Kubelet) diskRoot(simulated runtime.Simulated) string {
+	if simulated.Files {
 		return ""
 	}
 	return k.config.RootDir
@@ -250,7 +329,7 @@ func (k *Kubelet) cgroups(ctx context.Context, info runtime.Info) cgroups.Tree {
 	if !k.config.CgroupsPerQOS {
 		return cgroups.Tree{}
 	}
-	tree, err := cgroups.Detect("/sys/fs/cgroup", k.config.CgroupRoot, info.CgroupDriver == "systemd")
+	tree, err := cgroups.Detect(cgroupMount, k.config.CgroupRoot, info.CgroupDriver == "systemd")
 	if err != nil {
 		klog.FromContext(ctx).Info("Control groups can't be made here: pods get the engine's own", "err", err)
 	}
@@ -263,10 +342,13 @@ func (k *Kubelet) engine(ctx context.Context) (runtime.Engine, func(), error) {
 		return c.Engine, func() {}, nil
 	}
 	if c.Runtime == "hollow" {
-		return hollow.New(hollow.Options{Clock: k.clock, CPUs: c.HollowCPUs, MemoryBytes: c.HollowMemory}), func() {}, nil
+		return hollow.New(hollow.Options{Clock: k.clock, CPUs: c.HollowCPUs, MemoryBytes: c.HollowMemory}),
+			func() {}, nil
 	}
 	engine, err := docker.New(ctx, docker.Options{
 		Endpoint: c.DockerEndpoint, Node: k.name, Network: c.PodNetwork, Bridge: c.PodBridge, Labels: c.DockerLabels,
+		PullProgressDeadline: c.ImagePullProgressDeadline,
+		Observe:              k.metrics.Operation,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -286,23 +368,19 @@ func (k *Kubelet) recorder(ctx context.Context, client kubernetes.Interface) (re
 	return recorder, broadcaster.Shutdown
 }
 
-func reservedResources(lists ...map[string]string) (v1.ResourceList, error) {
-	total := v1.ResourceList{}
-	for _, list := range lists {
-		for name, text := range list {
-			quantity, err := resource.ParseQuantity(text)
-			if err != nil {
-				return nil, fmt.Errorf("reserved %s=%s: %w", name, text, err)
-			}
-			sum := total[v1.ResourceName(name)]
-			sum.Add(quantity)
-			total[v1.ResourceName(name)] = sum
-		}
+// logs writes the logs of containers as files.
+func (k *Kubelet) logs(engine runtime.Engine) (*logs.Manager, error) {
+	size, err := resource.ParseQuantity(k.config.ContainerLogMaxSize)
+	if err != nil {
+		return nil, fmt.Errorf("--container-log-max-size: %w", err)
 	}
-	return total, nil
+	return &logs.Manager{
+		Source: engine, Dir: k.config.PodLogsDir, Links: filepath.Join(systemLogDir, "containers"),
+		MaxBytes: size.Value(), MaxFiles: int(k.config.ContainerLogMaxFiles), Clock: k.clock,
+	}, nil
 }
 
-// dockerSize turns a quantity into the bytes that Docker's log driver reads.
+// dockerSize converts a quantity into the bytes that Docker's log driver reads.
 func dockerSize(text string) (string, error) {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil || quantity.Sign() <= 0 {

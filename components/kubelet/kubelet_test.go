@@ -26,8 +26,8 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 )
 
-// patience bounds how long a test waits for what must happen.
-const patience = 30 * time.Second
+// waitTimeout bounds how long a test waits for a condition.
+const waitTimeout = 30 * time.Second
 
 // rig is a whole kubelet on a hollow engine and an API in memory.
 type rig struct {
@@ -37,7 +37,21 @@ type rig struct {
 	stop   func()
 }
 
+// start runs a kubelet until its node is ready.
 func start(t *testing.T, client *fake.Clientset, engine runtime.Engine) *rig {
+	t.Helper()
+	r := begin(t, client, engine, func(*Config) {})
+	r.await("the node is ready", func() bool {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+			return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+		})
+	})
+	return r
+}
+
+// begin runs a kubelet with a changed configuration.
+func begin(t *testing.T, client *fake.Clientset, engine runtime.Engine, change func(*Config)) *rig {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,6 +60,7 @@ func start(t *testing.T, client *fake.Clientset, engine runtime.Engine) *rig {
 	config := NewConfig()
 	config.Client, config.Engine, config.Listener, config.HostnameOverride = client, engine, listener, "n1"
 	config.Runtime, config.PodCIDR, config.Recorder = "hollow", "10.1.0.0/24", &record.FakeRecorder{}
+	change(config)
 	k, err := New(*config)
 	if err != nil {
 		t.Fatal(err)
@@ -66,17 +81,11 @@ func start(t *testing.T, client *fake.Clientset, engine runtime.Engine) *rig {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("Run returned %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			t.Error("Run does not return")
 		}
 	}
 	t.Cleanup(r.stop)
-	r.await("the node is ready", func() bool {
-		node, err := client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
-		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
-			return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-		})
-	})
 	return r
 }
 
@@ -86,9 +95,9 @@ func newEngine() *hollow.Engine {
 
 func (r *rig) await(what string, condition func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("not within %v: %s", patience, what)
+			r.t.Fatalf("not within %v: %s", waitTimeout, what)
 		}
 	}
 }
@@ -192,7 +201,8 @@ func TestNothingIsDoneTwiceOnAnEngineThatAnswersLate(t *testing.T) {
 	for i := range pods {
 		r.await("the pod is gone", func() bool { return r.pod(fmt.Sprint("p", i)) == nil })
 	}
-	if s, c, k := engine.sandboxes.Load(), engine.containers.Load(), engine.stops.Load(); s != pods || c != pods || k != 2*pods {
+	if s, c, k := engine.sandboxes.Load(), engine.containers.Load(), engine.stops.Load(); s != pods || c != pods ||
+		k != 2*pods {
 		t.Errorf("%d sandboxes, %d containers, %d stops for %d pods", s, c, k, pods)
 	}
 }
@@ -205,7 +215,8 @@ func TestPodRunsToCompletion(t *testing.T) {
 			p.Annotations = map[string]string{hollow.RunFor: "20ms", hollow.ExitCode: code}
 		})
 	}
-	if p := r.awaitPhase("good", v1.PodSucceeded); p.Status.ContainerStatuses[0].State.Terminated.Reason != "Completed" {
+	if p := r.awaitPhase("good",
+		v1.PodSucceeded); p.Status.ContainerStatuses[0].State.Terminated.Reason != "Completed" {
 		t.Errorf("status %+v", p.Status)
 	}
 	if p := r.awaitPhase("bad", v1.PodFailed); p.Status.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
@@ -233,7 +244,11 @@ func TestPodRunsToCompletionThoughTheAnswerToItsStartIsLost(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"never", "onfailure"} {
-		r.await(name+" is over", func() bool { p := r.pod(name).Status.Phase; return p == v1.PodSucceeded || p == v1.PodFailed })
+		r.await(name+" is over", func() bool {
+			p := r.pod(name).Status.Phase
+			return p == v1.PodSucceeded ||
+				p == v1.PodFailed
+		})
 		if s := r.pod(name).Status; s.Phase != v1.PodSucceeded || s.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -256,7 +271,8 @@ func TestCrashingContainersBackOff(t *testing.T) {
 			return false
 		}
 		cs := p.Status.ContainerStatuses[0]
-		return cs.RestartCount == 1 && cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff" && cs.LastTerminationState.Terminated != nil
+		return cs.RestartCount == 1 && cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff" &&
+			cs.LastTerminationState.Terminated != nil
 	})
 }
 
@@ -281,7 +297,8 @@ func TestPodsSurviveARestartAndLeftoversDoNot(t *testing.T) {
 		return err == nil && len(left.Containers)+len(left.Sandboxes) == 0
 	})
 	after, err := engine.Pod(t.Context(), "uid-stays")
-	if err != nil || len(after.Containers) != 1 || after.Containers[0] != before.Containers[0] || after.Sandboxes[0].State != runtime.Running {
+	if err != nil || len(after.Containers) != 1 || after.Containers[0] != before.Containers[0] ||
+		after.Sandboxes[0].State != runtime.Running {
 		t.Errorf("before %+v, after %+v, %v", before, after, err)
 	}
 }
@@ -298,7 +315,8 @@ func TestPodsThatDoNotFitAreRejected(t *testing.T) {
 		t.Errorf("status %+v", p.Status)
 	}
 	r.create("elsewhere", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-	if p := r.awaitPhase("big", v1.PodFailed); p.Status.Reason != "OutOfcpu" || !strings.Contains(p.Status.Message, "requested: 5000, used: 0, capacity: 4000") {
+	if p := r.awaitPhase("big", v1.PodFailed); p.Status.Reason != "OutOfcpu" ||
+		!strings.Contains(p.Status.Message, "requested: 5000, used: 0, capacity: 4000") {
 		t.Errorf("status %+v", p.Status)
 	}
 	if p := r.awaitPhase("elsewhere", v1.PodFailed); p.Status.Reason != "NodeAffinity" {
@@ -312,8 +330,10 @@ func TestPodsThatDoNotFitAreRejected(t *testing.T) {
 func TestLease(t *testing.T) {
 	r := start(t, fake.NewClientset(), newEngine())
 	r.await("the lease is held", func() bool {
-		lease, err := r.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(t.Context(), "n1", metav1.GetOptions{})
-		return err == nil && *lease.Spec.HolderIdentity == "n1" && *lease.Spec.LeaseDurationSeconds == 40 && len(lease.OwnerReferences) == 1
+		lease, err := r.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(t.Context(), "n1",
+			metav1.GetOptions{})
+		return err == nil && *lease.Spec.HolderIdentity == "n1" && *lease.Spec.LeaseDurationSeconds == 40 &&
+			len(lease.OwnerReferences) == 1
 	})
 }
 
@@ -329,11 +349,37 @@ func TestConfigFile(t *testing.T) {
 		file, flags, fails string
 		check              func(*Config) bool
 	}{
-		"taken over": {file: "maxPods: 7\nclusterDNS: [10.0.0.10]\ncrashLoopBackOff: {maxContainerRestartPeriod: 20s}\nauthorization: {mode: AlwaysAllow}\n", check: func(c *Config) bool {
-			return c.MaxPods == 7 && c.ClusterDNS[0] == "10.0.0.10" && c.MaxRestartPeriod == 20*time.Second && c.AuthorizationMode == "AlwaysAllow"
+		"taken over": {file: "maxPods: 7\nclusterDNS: [10.0.0.10]\ncrashLoopBackOff: {maxContainerRestartPeriod: " +
+			"20s}\nauthorization: {mode: AlwaysAllow}\n", check: func(c *Config) bool {
+			return c.MaxPods == 7 && c.ClusterDNS[0] == "10.0.0.10" && c.MaxRestartPeriod == 20*time.Second &&
+				c.AuthorizationMode == "AlwaysAllow"
 		}},
-		"flags win":         {file: "maxPods: 7\n", flags: "--max-pods=9", check: func(c *Config) bool { return c.MaxPods == 9 }},
-		"zeros ask nothing": {file: "evictionPressureTransitionPeriod: 0s\nlogging: {flushFrequency: 0}\n", check: func(c *Config) bool { return c.MaxPods == 110 }},
+		"flags win": {file: "maxPods: 7\n", flags: "--max-pods=9",
+			check: func(c *Config) bool { return c.MaxPods == 9 }},
+		"zeros ask nothing": {file: "evictionPressureTransitionPeriod: 0s\nlogging: {flushFrequency: 0}\n",
+			check: func(c *Config) bool { return c.MaxPods == 110 }},
+		"static pods": {file: "staticPodPath: /m\nfileCheckFrequency: 3s\nstaticPodURL: http://x\n" +
+			"staticPodURLHeader: {A: [b]}\nhttpCheckFrequency: 4s\n", check: func(c *Config) bool {
+			return c.PodManifestPath == "/m" && c.FileCheckFrequency == 3*time.Second && c.ManifestURL == "http://x" &&
+				c.ManifestURLHeader["A"][0] == "b" && c.HTTPCheckFrequency == 4*time.Second
+		}},
+		"static pods by flags": {flags: "--pod-manifest-path=/m --manifest-url=http://x --manifest-url-header=A:b,C:d",
+			check: func(c *Config) bool {
+				return c.PodManifestPath == "/m" && c.ManifestURL == "http://x" && c.ManifestURLHeader["C"][0] == "d"
+			}},
+		"thresholds take the place of the defaults": {file: "evictionHard: {memory.available: 1Mi}\n",
+			check: func(c *Config) bool { return len(c.EvictionHard) == 1 }},
+		"thresholds merged with the defaults": {
+			file: "evictionHard: {memory.available: 1Mi}\nmergeDefaultEvictionSettings: true\n",
+			check: func(c *Config) bool {
+				return len(c.EvictionHard) == 5 && c.EvictionHard["memory.available"] == "1Mi"
+			}},
+		"thresholds by flags": {file: "evictionHard: {memory.available: 1Mi}\n",
+			flags: "--eviction-hard=nodefs.available<1%,pid.available<5",
+			check: func(c *Config) bool { return len(c.EvictionHard) == 2 && c.EvictionHard["pid.available"] == "5" }},
+		"no thresholds": {flags: "--eviction-hard=", check: func(c *Config) bool { return len(c.EvictionHard) == 0 }},
+		"soft thresholds": {file: "evictionSoft: {memory.available: 1Mi}\n",
+			fails: "grace period must be specified for the soft eviction threshold memory.available"},
 		"unknown field":     {file: "maxPodz: 7\n", fails: "maxPodz"},
 		"unsupported field": {file: "cpuManagerPolicy: static\n", fails: "cpuManagerPolicy is not supported"},
 		"bad value":         {file: "authorization: {mode: Maybe}\n", fails: `"Maybe"`},
@@ -369,7 +415,8 @@ func TestConfigFile(t *testing.T) {
 
 func TestBadFlagsAreNamed(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--node-ip=x": "--node-ip", "--runtime=rkt": "--runtime", "--cluster-dns=x": "--cluster-dns", "--tls-cert-file=x": "--tls-private-key-file",
+		"--node-ip=x": "--node-ip", "--runtime=rkt": "--runtime", "--cluster-dns=x": "--cluster-dns",
+		"--tls-cert-file=x":          "--tls-private-key-file",
 		"--container-log-max-size=x": "", "--max-pods=-1": "--max-pods",
 	} {
 		config := NewConfig()
@@ -389,7 +436,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	if err := flags.Parse([]string{"--no-such-flag"}); err == nil || !strings.Contains(err.Error(), "no-such-flag") {
 		t.Errorf("unknown flag: %v", err)
 	}
-	if err := flags.Parse([]string{"--register-with-taints=a=b:Sometimes"}); err == nil || !strings.Contains(err.Error(), "Sometimes") {
+	if err := flags.Parse([]string{"--register-with-taints=a=b:Sometimes"}); err == nil ||
+		!strings.Contains(err.Error(), "Sometimes") {
 		t.Errorf("bad taint: %v", err)
 	}
 }

@@ -46,7 +46,8 @@ func TestResize(t *testing.T) {
 				return false
 			}
 			c := &p.Status.ContainerStatuses[0]
-			return c.Resources.Requests.Cpu().MilliValue() == milli && c.AllocatedResources.Cpu().MilliValue() == allocated &&
+			return c.Resources.Requests.Cpu().MilliValue() == milli &&
+				c.AllocatedResources.Cpu().MilliValue() == allocated &&
 				condition(p, v1.PodResizeInProgress) == nil && c.ContainerID == before.ContainerID
 		}
 	}

@@ -8,28 +8,32 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/kubernetes"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/server"
+	"quintet.dev/quintet/components/kubelet/volumes"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/zpages"
 )
 
 // serve starts the kubelet's API and its health endpoint.
-func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kubernetes.Interface, engine runtime.Engine, p *parts) error {
+func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kubernetes.Interface, engine runtime.Engine,
+	p *parts) error {
 	c := &k.config
 	guard := &server.Guard{
 		Client: client, ReviewTokens: c.WebhookAuthentication, Anonymous: c.AnonymousAuth, NodeName: k.name,
-		AlwaysAllow: c.AuthorizationMode == "AlwaysAllow", TokenTTL: c.AuthenticationTTL, AllowTTL: c.AuthorizedTTL, DenyTTL: c.UnauthorizedTTL,
+		AlwaysAllow: c.AuthorizationMode == "AlwaysAllow", TokenTTL: c.AuthenticationTTL, AllowTTL: c.AuthorizedTTL,
+		DenyTTL: c.UnauthorizedTTL,
 	}
 	if c.ClientCAFile != "" {
 		options, err := verifyOptions(c.ClientCAFile)
@@ -38,7 +42,7 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 		}
 		guard.Certificates = requestx509.New(options, requestx509.CommonNameUserConversion)
 	}
-	certificate, err := k.servingCertificate(p)
+	certificates, err := k.servingCertificates(ctx, group, client, p)
 	if err != nil {
 		return err
 	}
@@ -48,26 +52,54 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 			return fmt.Errorf("serve the kubelet's API: %w", err)
 		}
 	}
-	s := server.New(server.Config{
-		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers, LogDir: k.systemLogs(p),
+	checks := []health.Check{p.syncloop()}
+	config := server.Config{
+		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers,
+		LogDir:        k.systemLogs(p),
 		Configuration: c.shown(),
-		IdleTimeout:   c.StreamingIdleTimeout, Metrics: metrics(p), Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
-	})
+		IdleTimeout:   c.StreamingIdleTimeout, Metrics: p.metrics, Machine: k.machine(engine),
+		Health:  checks,
+		Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
+	}
+	if p.storage != nil {
+		config.Volumes = p.storage.volumes
+		config.Disk = func() (volumes.Usage, error) { return volumes.FileSystem(c.RootDir) }
+		config.System = system{proc: "/proc", engine: "/var/run/docker.pid"}.read
+		p.metrics.Registry.MustRegister(server.NewVolumeMetrics(p.pods, p.storage.volumes))
+	}
+	s := server.New(config)
 	group.Go(func() error {
 		return s.Run(ctx, listener, &tls.Config{
-			Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+			GetCertificate: certificates, MinVersion: tls.VersionTLS12,
+			ClientAuth: tls.RequestClientCert,
 			NextProtos: []string{"http/1.1"}, // streams take the connection over, which HTTP/2 does not allow
 		})
 	})
 	if c.HealthzPort <= 0 || c.Listener != nil {
 		return nil
 	}
-	health, err := net.Listen("tcp", net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(c.HealthzPort))))
+	plain, err := net.Listen("tcp", net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(c.HealthzPort))))
 	if err != nil {
 		return fmt.Errorf("serve health (--healthz-port=0 turns it off): %w", err)
 	}
-	group.Go(func() error { return server.Health(ctx, health) })
+	group.Go(func() error { return server.Health(ctx, plain, checks) })
 	return nil
+}
+
+// syncloop is the check that pods are synced: the engine lists its containers.
+func (p *parts) syncloop() health.Check {
+	return health.Check{Name: "syncloop", Probe: func(*http.Request) error { return p.pods.Healthy() }}
+}
+
+// machine measures what the node uses: an engine that simulates it knows, and of others the control group does.
+func (k *Kubelet) machine(engine runtime.Engine) func(context.Context) (runtime.Usage, error) {
+	if simulated, ok := engine.(runtime.MachineStatistics); ok {
+		return simulated.MachineStats
+	}
+	return func(context.Context) (runtime.Usage, error) {
+		u, err := cgroups.Machine("/sys/fs/cgroup", "/proc")
+		return runtime.Usage{CPU: u.CPU, MemoryBytes: u.Memory, WorkingSetBytes: u.WorkingSet, At: k.clock.Now()}, err
+	}
 }
 
 // commandLine is all flags with their values; nil without any.
@@ -100,7 +132,7 @@ func (k *Kubelet) servingCertificate(p *parts) (*tls.Certificate, error) {
 		}
 		return &certificate, nil
 	}
-	if k.config.Runtime == "hollow" || k.config.Listener != nil {
+	if p.simulated.Files || k.config.Listener != nil {
 		pair, err := selfSigned(k.name, p.pods.HostIPs)
 		if err != nil {
 			return nil, err
@@ -141,19 +173,13 @@ func selfSigned(name string, ips []string) (certs.Pair, error) {
 	return authority.Serving(name, append([]string{name, "localhost", "127.0.0.1"}, ips...)...)
 }
 
-// metrics are the kubelet's own; each kubelet has a registry of its own.
-func metrics(p *parts) prometheus.Gatherer {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_active_pods", Help: "Pods that the kubelet looks after."},
-			func() float64 { return float64(len(p.pods.List())) }))
-	return registry
-}
-
-// systemLogs is where the machine's logs are; one that is pretended has none.
+// systemLogs is where the node's logs are, "" where there are none.
 func (k *Kubelet) systemLogs(p *parts) string {
-	if !k.config.EnableSystemLogs || p.services == nil {
+	if !k.config.EnableSystemLogs || p.simulated.Files {
 		return ""
 	}
-	return "/var/log"
+	return systemLogDir
 }
+
+// systemLogDir is where programs of a machine write their logs.
+const systemLogDir = "/var/log"

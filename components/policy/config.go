@@ -1,13 +1,13 @@
 // Package policy enforces NetworkPolicies on a node, through nftables
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies/).
 //
-// One process of a node judges the connections of this node's pods: egress of those that it has, and ingress to them.
-// What the documentation leaves to implementations is decided so:
-//   - A packet is judged after kube-proxy's translation of its destination, so by a Service's pod and that pod's port,
+// One process per node enforces policies on the connections of its pods: egress of those that it has, and ingress to
+// them. What the documentation leaves to implementations is decided so:
+//   - A packet is matched after kube-proxy's translation of its destination, so by a Service's pod and that pod's port,
 //     and before the node's address replaces its source.
-//   - The node and its pods always reach each other, whichever address of the node they use; other nodes are judged
+//   - The node and its pods always reach each other, whichever address of the node they use; other nodes are matched
 //     by their addresses. Pods in their node's network are never isolated, and no selector of peers selects them.
-//   - A connection is judged when it begins. Those that are older than a policy go on, and so does a UDP exchange whose
+//   - A connection is matched when it begins. Those that are older than a policy go on, and so does a UDP exchange whose
 //     packets follow closely, until the pod ends.
 //   - Protocols without ports, such as ICMP, pass only rules without ports. ICMP errors of an allowed connection pass.
 //   - A terminating pod is isolated until it ended.
@@ -17,7 +17,7 @@
 // boots, until the first sync; the time in which a policy, or a change of labels, is on its way; a pod whose sandbox is
 // recreated, until its new address is reported; and a pod that was deleted without a grace period and still runs.
 //
-// Frames between pods of one node are judged where they are routed, as node-routes has it, or bridge-nf-call-iptables.
+// Frames between pods of one node are matched where they are routed, as node-routes has it, or bridge-nf-call-iptables.
 // Rules stay in force when the process ends and while the API server is away.
 package policy
 
@@ -67,7 +67,8 @@ type Connections interface {
 
 // NewConfig returns the defaults.
 func NewConfig() *Config {
-	return &Config{HealthzAddress: "127.0.0.1:10260", MinSyncPeriod: 50 * time.Millisecond, CheckPeriod: 2 * time.Second}
+	return &Config{HealthzAddress: "127.0.0.1:10260", MinSyncPeriod: 50 * time.Millisecond,
+		CheckPeriod: 2 * time.Second}
 }
 
 // AddFlags adds the flags of the program.

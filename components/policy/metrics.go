@@ -34,12 +34,15 @@ func newMetrics() *metrics {
 			Name: "network_policy_sync_failures_total", Help: "Cumulative failures to write or to check rules",
 		}),
 		restores: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "network_policy_restores_total", Help: "Cumulative times that rules were found altered by another program",
+			Name: "network_policy_restores_total",
+			Help: "Cumulative times that rules were found altered by another program",
 		}),
-		lastSync:  prometheus.NewGauge(opts("last_sync_timestamp_seconds", "The last time rules were successfully written")),
-		policies:  prometheus.NewGaugeVec(opts("policies", "NetworkPolicies of the cluster, by direction"), direction),
-		addresses: prometheus.NewGaugeVec(opts("isolated_addresses", "Addresses of isolated pods of this node"), direction),
-		peerSets:  prometheus.NewGauge(opts("peer_sets", "Sets of addresses or ports that policies refer to")),
+		lastSync: prometheus.NewGauge(opts("last_sync_timestamp_seconds",
+			"The last time rules were successfully written")),
+		policies: prometheus.NewGaugeVec(opts("policies", "NetworkPolicies of the cluster, by direction"), direction),
+		addresses: prometheus.NewGaugeVec(opts("isolated_addresses", "Addresses of isolated pods of this node"),
+			direction),
+		peerSets: prometheus.NewGauge(opts("peer_sets", "Sets of addresses or ports that policies refer to")),
 	}
 	m.registry.MustRegister(m.duration, m.lastSync, m.failures, m.restores, m.policies, m.addresses, m.peerSets,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -30,13 +30,14 @@ func TestConfig(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"no kubeconfig":    {func(c *Config) { c.Kubeconfig = "" }, "--kubeconfig is required"},
-		"missing file":     {func(c *Config) { c.Kubeconfig = "/nowhere" }, "/nowhere"},
-		"address":          {func(c *Config) { c.HealthzAddress = "localhost" }, "--healthz-bind-address"},
-		"min sync period":  {func(c *Config) { c.MinSyncPeriod = -1 }, "--min-sync-period"},
-		"check period":     {func(c *Config) { c.CheckPeriod = 0 }, "--check-period"},
-		"empty node name":  {func(c *Config) { c.HostnameOverride = " " }, "--hostname-override"},
-		"cleanup needs it": {func(c *Config) { c.Cleanup, c.CheckPeriod, c.Kubeconfig = true, 0, "" }, "--check-period"},
+		"no kubeconfig":   {func(c *Config) { c.Kubeconfig = "" }, "--kubeconfig is required"},
+		"missing file":    {func(c *Config) { c.Kubeconfig = "/nowhere" }, "/nowhere"},
+		"address":         {func(c *Config) { c.HealthzAddress = "localhost" }, "--healthz-bind-address"},
+		"min sync period": {func(c *Config) { c.MinSyncPeriod = -1 }, "--min-sync-period"},
+		"check period":    {func(c *Config) { c.CheckPeriod = 0 }, "--check-period"},
+		"empty node name": {func(c *Config) { c.HostnameOverride = " " }, "--hostname-override"},
+		"cleanup needs it": {func(c *Config) { c.Cleanup, c.CheckPeriod, c.Kubeconfig = true, 0, "" },
+			"--check-period"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := NewConfig()
@@ -186,7 +187,8 @@ func TestServe(t *testing.T) {
 	_ = free.Close()
 	r := start(t, *config)
 	get := func(path string) (string, int) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+config.HealthzAddress+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			"http://"+config.HealthzAddress+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // retryPeriod is how long a failed sync waits for the next.
 const retryPeriod = time.Second
 
-// event is one change that a watch told of.
+// event is one watch event.
 type event func(context.Context, *compile.Index)
 
 // syncer is the state of Run's one goroutine that writes rules.

@@ -20,7 +20,7 @@ import (
 
 // watching is the informers of Run.
 type watching struct {
-	synced <-chan struct{} // closed when every object was told of
+	synced <-chan struct{} // closed when the initial list was delivered
 	stop   func()
 }
 
@@ -36,14 +36,17 @@ func (p *Policy) watch(ctx context.Context, events chan<- event) (*watching, err
 		return informers.NewSharedInformerFactoryWithOptions(p.config.Client, 0, informers.WithTransform(stripped),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = field }))
 	}
-	// Pods that ended have no part in policies; the API server tells of them as if they were deleted.
+	// Pods that ended have no part in policies; the watch reports them as deleted.
 	pods := factory("status.phase!=Succeeded,status.phase!=Failed")
 	node, others := factory(fields.OneTermEqualSelector(metav1.ObjectNameField, p.node).String()), factory("")
 	factories := []informers.SharedInformerFactory{pods, node, others}
 
 	var told []cache.DoneChecker
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		pods.Core().V1().Pods().Informer(): handlers(func(pod *v1.Pod, deleted bool) { send(p.podEvent(pod, deleted)) }),
+		pods.Core().V1().Pods().Informer(): handlers(func(pod *v1.Pod,
+			deleted bool) {
+			send(p.podEvent(pod, deleted))
+		}),
 		node.Core().V1().Nodes().Informer(): handlers(func(node *v1.Node, deleted bool) {
 			if !deleted {
 				send(func(_ context.Context, x *compile.Index) { x.SetPodCIDRs(podCIDRs(node)) })
@@ -52,7 +55,8 @@ func (p *Policy) watch(ctx context.Context, events chan<- event) (*watching, err
 		others.Core().V1().Namespaces().Informer(): handlers(func(n *v1.Namespace, deleted bool) {
 			send(namespaceEvent(n, deleted))
 		}),
-		others.Networking().V1().NetworkPolicies().Informer(): handlers(func(n *networkingv1.NetworkPolicy, deleted bool) {
+		others.Networking().V1().NetworkPolicies().Informer(): handlers(func(n *networkingv1.NetworkPolicy,
+			deleted bool) {
 			send(policyEvent(n, deleted))
 		}),
 	} {
@@ -169,7 +173,8 @@ func stripped(object any) (any, error) {
 
 func strippedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion, Labels: meta.Labels,
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		Labels:            meta.Labels,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
 	}
 }

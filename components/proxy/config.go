@@ -42,7 +42,8 @@ type Config struct {
 	OOMScoreAdj      int32
 	QPS              float32
 	Burst            int32
-	// ContentType is of requests to the API server; AcceptContentTypes are of its answers, "" for the former and others.
+	// ContentType is of requests to the API server; AcceptContentTypes are of its answers, "" for the former and
+	// others.
 	ContentType, AcceptContentTypes string
 	// BindAddressHardFail makes an address that can't be bound end Run, instead of being tried again.
 	BindAddressHardFail bool
@@ -50,12 +51,13 @@ type Config struct {
 	FeatureGates map[string]bool
 	Conntrack    Conntrack
 	Cleanup      bool
-	// WriteConfigTo is the path that Run writes the configuration to, as a file for ConfigFile, and returns; "" for none.
+	// WriteConfigTo is the path that Run writes the configuration to, as a file for ConfigFile, and returns; "" for
+	// none.
 	WriteConfigTo string
 
 	// commandLine has the flags with their values; nil where there is no command line.
 	commandLine func() map[string]string
-	// logging is what the file at loggingFile says of logs, which the flag --config has taken over.
+	// logging holds the logging options of the file at loggingFile, which the flag --config has applied.
 	logging     logsapi.LoggingConfiguration
 	loggingFile string
 

@@ -80,7 +80,8 @@ winkernel:
 			}
 			config.Client = fake.NewClientset()
 			_, err := New(*config)
-			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
+			if test.fault == "" && err != nil || test.fault != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.fault)) {
 				t.Errorf("want %q, got %v", test.fault, err)
 			}
 		})
@@ -121,7 +122,7 @@ nftables: {minSyncPeriod: 0s}
 	}
 }
 
-// The same faults are told in the same words, in the same order.
+// The same errors are reported with the same messages, in the same order.
 func TestFaultsAreOrdered(t *testing.T) {
 	config := NewConfig()
 	config.HealthzAddress, config.MetricsAddress, config.ResyncPeriod, config.QPS = "a", "b", 0, -1
@@ -174,7 +175,7 @@ func TestLogging(t *testing.T) {
 	}
 }
 
-// What is written can be read, and says the same.
+// A written configuration can be read back unchanged.
 func TestWriteConfig(t *testing.T) {
 	config := NewConfig()
 	config.WriteConfigTo = filepath.Join(t.TempDir(), "written.yaml")

@@ -82,7 +82,7 @@ func unsupported(f *proxyconfig.KubeProxyConfiguration) error {
 	return errors.Join(errs...)
 }
 
-// apply takes over what the file sets; what it leaves out has upstream's default, whatever a flag says.
+// apply takes over what the file sets; omitted fields have upstream's default, whatever the flags.
 func (c *Config) apply(f *proxyconfig.KubeProxyConfiguration) {
 	defaults := NewConfig()
 	c.Kubeconfig = f.ClientConnection.Kubeconfig
@@ -156,7 +156,8 @@ func (c *Config) configuration() *proxyconfig.KubeProxyConfiguration {
 		ConfigSyncPeriod: metav1.Duration{Duration: c.ResyncPeriod},
 		NFTables: proxyconfig.KubeProxyNFTablesConfiguration{
 			MasqueradeBit: &c.MasqueradeBit, MasqueradeAll: c.MasqueradeAll,
-			SyncPeriod: metav1.Duration{Duration: c.SyncPeriod}, MinSyncPeriod: metav1.Duration{Duration: c.MinSyncPeriod},
+			SyncPeriod:    metav1.Duration{Duration: c.SyncPeriod},
+			MinSyncPeriod: metav1.Duration{Duration: c.MinSyncPeriod},
 		},
 		Conntrack: proxyconfig.KubeProxyConntrackConfiguration{
 			MaxPerCore: &c.Conntrack.MaxPerCore, Min: &c.Conntrack.Min, TCPBeLiberal: c.Conntrack.TCPBeLiberal,

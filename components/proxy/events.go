@@ -12,7 +12,7 @@ import (
 	"quintet.dev/quintet/components/proxy/compile"
 )
 
-// event is one change that a watch told of. The syncer's goroutine calls it; it tells whether rules may change.
+// event is one watch event. The syncer's goroutine calls it; it tells whether rules may change.
 type event func(*syncer) bool
 
 func serviceEvent(svc *v1.Service, deleted bool) event {
@@ -36,7 +36,8 @@ func sliceEvent(before, slice *discoveryv1.EndpointSlice, deleted bool) event {
 			return true
 		}
 		s.tracker.SetSlice(slice)
-		if trigger := triggerOf(slice); trigger.After(s.p.started) && (before == nil || !triggerOf(before).Equal(trigger)) {
+		if trigger := triggerOf(slice); trigger.After(s.p.started) &&
+			(before == nil || !triggerOf(before).Equal(trigger)) {
 			for _, f := range s.families {
 				if string(f.family) == string(slice.AddressType) {
 					f.triggers = append(f.triggers, trigger)
@@ -47,7 +48,7 @@ func sliceEvent(before, slice *discoveryv1.EndpointSlice, deleted bool) event {
 	}
 }
 
-// triggerOf is when the cause of a slice's last change came about; zero where that is not told.
+// triggerOf is when the cause of a slice's last change came about; zero where it is not annotated.
 func triggerOf(slice *discoveryv1.EndpointSlice) time.Time {
 	// What is no time there was written by another program, and means nothing to rules.
 	trigger, _ := time.Parse(time.RFC3339Nano, slice.Annotations[v1.EndpointsLastChangeTriggerTime])

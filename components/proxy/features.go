@@ -43,7 +43,7 @@ func checkGates(gates map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// enabled tells of a switchable gate.
+// enabled returns whether a configurable gate is on.
 func (c *Config) enabled(gate string) bool {
 	on, set := c.FeatureGates[gate]
 	return on || !set

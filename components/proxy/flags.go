@@ -15,7 +15,8 @@ import (
 // sets them.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.commandLine = zpages.Flags(fs)
-	fs.Var(&configFlag{config: c, flags: fs}, "config", "A KubeProxyConfiguration file. Where it is given, flags of the "+
+	fs.Var(&configFlag{config: c,
+		flags: fs}, "config", "A KubeProxyConfiguration file. Where it is given, flags of the "+
 		"same settings are ignored, but for --hostname-override and those of logging.")
 	fs.StringVar(&c.WriteConfigTo, "write-config-to", c.WriteConfigTo,
 		"Write the configuration to this file, as one for --config, and exit.")
@@ -57,7 +58,8 @@ func (c *Config) addTrafficFlags(fs *pflag.FlagSet) {
 		"The prefix of --detect-local-mode=InterfaceNamePrefix.")
 	fs.StringSliceVar(&c.NodePorts, "nodeport-addresses", c.NodePorts, "CIDRs of the node's addresses that serve node "+
 		"ports, or primary for those in the Node object, as without the flag.")
-	fs.BoolVar(&c.MasqueradeAll, "masquerade-all", c.MasqueradeAll, "Give all traffic to cluster IPs the node's address.")
+	fs.BoolVar(&c.MasqueradeAll, "masquerade-all", c.MasqueradeAll,
+		"Give all traffic to cluster IPs the node's address.")
 }
 
 func (c *Conntrack) addFlags(fs *pflag.FlagSet) {
@@ -74,7 +76,7 @@ func (c *Conntrack) addFlags(fs *pflag.FlagSet) {
 }
 
 // configFlag is --config. A program sets its logging up after the flags are parsed and before the component starts, and
-// only once: what the file says of logging must be in the flags by then. Flags of logging that are given win over it.
+// only once: the file's logging options must be in the flags by then. Flags of logging that are given win over it.
 type configFlag struct {
 	config *Config
 	flags  *pflag.FlagSet

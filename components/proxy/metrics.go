@@ -101,7 +101,8 @@ func (r register) gauges(name, help string, labels ...string) *prometheus.GaugeV
 func buildInfo() prometheus.Collector {
 	info := release.Get()
 	labels := []string{
-		"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler", "platform",
+		"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version",
+		"compiler", "platform",
 	}
 	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kubernetes_build_info", Help: "What the program was built from, and for what.",
@@ -176,7 +177,7 @@ func (m *metrics) timed(of v1.IPFamily, took time.Duration, full bool) {
 	}
 }
 
-// synced tells of a sync that succeeded, and how long each change of endpoints took to get there.
+// synced records a successful sync, and the latency of each change of endpoints.
 func (m *metrics) synced(of v1.IPFamily, now time.Time, triggers []time.Time) {
 	m.lastSync.WithLabelValues(string(of)).Set(unixSeconds(now))
 	for _, trigger := range triggers {

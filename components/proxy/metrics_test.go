@@ -22,7 +22,8 @@ func gathered(t *testing.T, m *metrics) map[string]float64 {
 	for _, f := range families {
 		values[f.GetName()] = 0
 		for _, of := range f.Metric {
-			values[f.GetName()] += of.GetCounter().GetValue() + of.GetGauge().GetValue() + of.GetHistogram().GetSampleSum()
+			values[f.GetName()] += of.GetCounter().GetValue() + of.GetGauge().GetValue() +
+				of.GetHistogram().GetSampleSum()
 		}
 	}
 	return values
@@ -32,12 +33,15 @@ func gathered(t *testing.T, m *metrics) map[string]float64 {
 func TestMetricNames(t *testing.T) {
 	want := []string{
 		"kubeproxy_conntrack_reconciler_deleted_entries_total", "kubeproxy_conntrack_reconciler_sync_duration_seconds",
-		"kubeproxy_network_programming_duration_seconds", "kubeproxy_proxy_healthz_total", "kubeproxy_proxy_livez_total",
+		"kubeproxy_network_programming_duration_seconds", "kubeproxy_proxy_healthz_total",
+		"kubeproxy_proxy_livez_total",
 		"kubeproxy_sync_full_proxy_rules_duration_seconds", "kubeproxy_sync_partial_proxy_rules_duration_seconds",
 		"kubeproxy_sync_proxy_rules_duration_seconds", "kubeproxy_sync_proxy_rules_endpoint_changes_pending",
 		"kubeproxy_sync_proxy_rules_endpoint_changes_total", "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
-		"kubeproxy_sync_proxy_rules_last_timestamp_seconds", "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
-		"kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
+		"kubeproxy_sync_proxy_rules_last_timestamp_seconds",
+		"kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
+		"kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
+		"kubeproxy_sync_proxy_rules_no_local_endpoints_total",
 		"kubeproxy_sync_proxy_rules_service_changes_pending", "kubeproxy_sync_proxy_rules_service_changes_total",
 		"kubernetes_build_info",
 	}

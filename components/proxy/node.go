@@ -14,7 +14,7 @@ import (
 )
 
 // localTraffic returns conditions of nftables for traffic that comes from local pods, and for all other; both are ""
-// where that can't be told.
+// where it is unknown.
 func localTraffic(c *Config, family v1.IPFamily, node *v1.Node) (local, other string, err error) {
 	both := func(what, value string) (string, string, error) {
 		return what + " " + value, what + " != " + value, nil
@@ -45,7 +45,8 @@ func localTraffic(c *Config, family v1.IPFamily, node *v1.Node) (local, other st
 		return byRange(node.Spec.PodCIDRs)
 	case "BridgeInterface":
 		if c.PodBridge == "" {
-			return "", "", fmt.Errorf("detectLocal.bridgeInterface is required for detectLocalMode %s", c.DetectLocalMode)
+			return "", "", fmt.Errorf("detectLocal.bridgeInterface is required for detectLocalMode %s",
+				c.DetectLocalMode)
 		}
 		return both("iifname", fmt.Sprintf("%q", c.PodBridge))
 	case "InterfaceNamePrefix":
@@ -118,7 +119,7 @@ func (p *Proxy) nodeIPs(node *v1.Node) []netip.Addr {
 	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 }
 
-// knownNodeIPs are nodeIPs as far as they are told; none if the node's addresses are not known yet.
+// knownNodeIPs are the known nodeIPs; none if the node's addresses are not known yet.
 func (p *Proxy) knownNodeIPs(node *v1.Node) []netip.Addr {
 	var all []netip.Addr
 	if ip, err := netip.ParseAddr(p.config.BindAddress); err == nil && !ip.IsUnspecified() {

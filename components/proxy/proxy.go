@@ -65,7 +65,8 @@ func New(config Config) (*Proxy, error) {
 		name = hostname
 	}
 	p := &Proxy{
-		config: config, name: strings.ToLower(strings.TrimSpace(name)), metrics: newMetrics(), started: config.Clock.Now(),
+		config: config, name: strings.ToLower(strings.TrimSpace(name)), metrics: newMetrics(),
+		started: config.Clock.Now(),
 	}
 	p.health = healthcheck.NewProxy(config.Clock, 2*config.SyncPeriod)
 	return p, nil
@@ -158,5 +159,5 @@ func setOOMScore(score int32) error {
 	return os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(score))), 0o644)
 }
 
-// patience is how long the node's addresses are waited for: a kubelet that starts at the same time reports them soon.
-const patience = 30 * time.Second
+// nodeAddressTimeout is how long to wait for the addresses of the node: a kubelet that starts now reports them soon.
+const nodeAddressTimeout = 30 * time.Second

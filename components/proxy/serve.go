@@ -27,7 +27,7 @@ const rebindPeriod = 5 * time.Second
 // server is one address to serve on.
 type server struct {
 	flag, address string
-	failure       string // the reason of the event that tells of its end
+	failure       string // the reason of the event of its end
 	handler       http.Handler
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// checkPeriod is how often the kernel is asked whether the rules are still there, and the machine for its addresses.
+	// checkPeriod is how often the kernel is asked whether the rules are still there, and the machine for its
+	// addresses.
 	checkPeriod = 5 * time.Second
 	// firstRetry is how long the first failed sync waits for the next; each further one waits twice as long.
 	firstRetry = time.Second
@@ -81,7 +82,7 @@ func (p *Proxy) sync(ctx context.Context) error {
 
 // gather takes changes in until all objects are known, and the node's addresses are or were waited for long enough.
 func (s *syncer) gather(ctx context.Context, changes <-chan event, watching *watching) error {
-	giveUp := s.p.config.Clock.NewTimer(patience)
+	giveUp := s.p.config.Clock.NewTimer(nodeAddressTimeout)
 	defer giveUp.Stop()
 	waiting, synced := true, watching.synced
 	for synced != nil || waiting && len(s.p.knownNodeIPs(s.node)) == 0 {
@@ -257,7 +258,8 @@ func (s *syncer) writeFamily(ctx context.Context, f *familyState, changes compil
 	}
 	if outcome.CleanupErr != nil {
 		m.cleanupFailures.WithLabelValues(string(f.family)).Inc()
-		klog.FromContext(ctx).Error(outcome.CleanupErr, "Failed to clean up; retrying with the next sync", "family", f.family)
+		klog.FromContext(ctx).Error(outcome.CleanupErr, "Failed to clean up; retrying with the next sync",
+			"family", f.family)
 	}
 	m.local(f.family, s.tracker.NoLocalEndpoints(f.family))
 	m.synced(f.family, now, f.triggers)

@@ -23,7 +23,7 @@ import (
 	"quintet.dev/quintet/components/proxy/healthcheck"
 )
 
-// brokenKernel is a fake that refuses transactions while it is told to.
+// brokenKernel is a fake that refuses transactions while fails is set.
 type brokenKernel struct {
 	*knftables.Fake
 	fails atomic.Bool
@@ -252,7 +252,7 @@ func TestSysctlsAreOnlyRaised(t *testing.T) {
 	}
 }
 
-// An address that is taken is waited for, unless the configuration asks for an end.
+// An address in use is retried, unless the configuration makes it fatal.
 func TestAddressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -313,7 +313,8 @@ func TestPages(t *testing.T) {
 				t.Errorf("flagz: %d %s", got.Code, got.Body)
 			}
 			for path, want := range map[string]string{
-				"/metrics": "kubernetes_build_info", "/metrics/slis": "", "/proxyMode": "nftables", "/configz": "masqueradeBit",
+				"/metrics": "kubernetes_build_info", "/metrics/slis": "", "/proxyMode": "nftables",
+				"/configz": "masqueradeBit",
 			} {
 				if got := get(path); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
 					t.Errorf("%s: %d %s", path, got.Code, got.Body)

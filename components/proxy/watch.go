@@ -22,7 +22,7 @@ const (
 
 // watching is the informers of Run.
 type watching struct {
-	synced <-chan struct{} // closed when every object was told of
+	synced <-chan struct{} // closed when the initial list was delivered
 	stop   func()
 }
 
@@ -58,12 +58,14 @@ func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, erro
 			send(serviceEvent(svc, deleted))
 		}), true},
 		{slices.Discovery().V1().EndpointSlices().Informer(),
-			handlers(func(before, s *discoveryv1.EndpointSlice, deleted bool) { send(sliceEvent(before, s, deleted)) }), true},
+			handlers(func(before, s *discoveryv1.EndpointSlice, deleted bool) { send(sliceEvent(before, s, deleted)) }),
+			true},
 		{node.Core().V1().Nodes().Informer(), handlers(func(_, n *v1.Node, deleted bool) {
 			send(nodeEvent(ctx, n, deleted))
 		}), true},
 		{ranges.Networking().V1().ServiceCIDRs().Informer(),
-			handlers(func(_, c *networkingv1.ServiceCIDR, deleted bool) { send(serviceCIDREvent(ctx, c, deleted)) }), false},
+			handlers(func(_, c *networkingv1.ServiceCIDR, deleted bool) { send(serviceCIDREvent(ctx, c, deleted)) }),
+			false},
 	} {
 		registration, err := of.informer.AddEventHandler(of.handler)
 		if err != nil {

@@ -119,7 +119,8 @@ func masquerade(
 			multicast = "ff00::/8"
 		}
 		tx.Add(&knftables.Rule{Chain: "postrouting", Rule: knftables.Concat(
-			family, "saddr", braces(pods), family, "daddr", "!=", braces(append(cluster, multicast)), "masquerade fully-random",
+			family, "saddr", braces(pods), family, "daddr", "!=", braces(append(cluster,
+				multicast)), "masquerade fully-random",
 		)})
 	}
 	return run(ctx, nft, tx)
@@ -135,7 +136,8 @@ func routeBridged(ctx context.Context, nft knftables.Interface, wanted Translati
 	if wanted.BridgeMAC != "" {
 		tx.Add(&knftables.Chain{
 			Name: "prerouting", Type: knftables.PtrTo(knftables.FilterType),
-			Hook: knftables.PtrTo(knftables.PreroutingHook), Priority: knftables.PtrTo(knftables.BaseChainPriority("-300")),
+			Hook:     knftables.PtrTo(knftables.PreroutingHook),
+			Priority: knftables.PtrTo(knftables.BaseChainPriority("-300")),
 		})
 		for _, rule := range []string{
 			"meta pkttype { broadcast, multicast } accept",
@@ -148,7 +150,7 @@ func routeBridged(ctx context.Context, nft knftables.Interface, wanted Translati
 	return run(ctx, nft, tx)
 }
 
-// replaceTable begins a transaction that removes the table and everything in it, and makes it anew.
+// replaceTable starts a transaction that deletes the table with its contents and creates it again.
 func replaceTable(nft knftables.Interface) *knftables.Transaction {
 	tx := nft.NewTransaction()
 	tx.Add(&knftables.Table{})

@@ -39,7 +39,8 @@ func TestTranslation(t *testing.T) {
 
 func TestFilterIsWrittenAndKept(t *testing.T) {
 	filter, fakes := fakeFilter()
-	wanted := WantedTranslation([]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1"), node("a", "10.244.1.0/24", "10.0.0.2")}, "me")
+	wanted := WantedTranslation([]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1"),
+		node("a", "10.244.1.0/24", "10.0.0.2")}, "me")
 	apply := func() {
 		t.Helper()
 		if err := filter.Apply(t.Context(), wanted); err != nil {
@@ -53,8 +54,9 @@ func TestFilterIsWrittenAndKept(t *testing.T) {
 		}
 	}
 	apply()
-	has("ip", "ip saddr { 10.244.0.0/24 } ip daddr != { 10.0.0.1/32, 10.0.0.2/32, 10.244.0.0/24, 10.244.1.0/24, 224.0.0.0/4 } "+
-		"masquerade fully-random", true)
+	has("ip",
+		"ip saddr { 10.244.0.0/24 } ip daddr != { 10.0.0.1/32, 10.0.0.2/32, 10.244.0.0/24, 10.244.1.0/24, 224.0.0.0/4 } "+
+			"masquerade fully-random", true)
 	has("ip6", "masquerade", false)
 	has("bridge", "ether daddr", false)
 

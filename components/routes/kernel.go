@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocol marks our routes in the kernel's table, so that they are told from those of others.
+// protocol marks our routes in the kernel's table, to distinguish them from other routes.
 const protocol = 81
 
 // kernel is the machine's routing table.
@@ -21,7 +21,7 @@ type kernel struct{}
 var _ Table = kernel{}
 
 // Forward implements Table. Packets that come from a pod and go to another one of the same bridge are routed, too; the
-// sender is not told of a shorter way.
+// no ICMP redirect is sent.
 func (kernel) Forward() error {
 	return errors.Join(
 		setSysctl("net/ipv4/ip_forward", "1", true),
@@ -54,8 +54,8 @@ func (kernel) Bridge(name string) (string, error) {
 	err = errors.Join(
 		// The value of conf/default at the bridge's creation may have been another one.
 		setSysctl("net/ipv4/conf/"+name+"/send_redirects", "0", true),
-		// Frames are routed, not filtered on the bridge: there a packet that is translated to the address of its sender would
-		// have to leave by the port that it came in by, which a bridge does not do. The settings are this network
+		// Frames are routed, not filtered on the bridge: there a packet that is translated to the address of its sender
+		// would have to leave by the port that it came in by, which a bridge does not do. The settings are this network
 		// namespace's, and are there only where the module is loaded.
 		setSysctl("net/bridge/bridge-nf-call-iptables", "0", false),
 		setSysctl("net/bridge/bridge-nf-call-ip6tables", "0", false),
@@ -85,7 +85,8 @@ func (kernel) Watch(ctx context.Context, name string, changed chan<- struct{}) e
 
 // List implements Table.
 func (kernel) List() ([]Route, error) {
-	found, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: protocol}, netlink.RT_FILTER_PROTOCOL)
+	found, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: protocol},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 	"quintet.dev/quintet/internal/kubeconfig"
 )
 
-// Config says whose routes to keep.
+// Config selects the routes to keep.
 type Config struct {
 	Kubeconfig       string
 	HostnameOverride string
@@ -39,7 +39,8 @@ type Config struct {
 	// Resync is how often the kernel's routes and rules are compared without a cause.
 	Resync time.Duration
 
-	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock. Without Forward there is no Filter.
+	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock. Without Forward there is no
+	// Filter.
 	Client kubernetes.Interface
 	Table  Table
 	Filter Filter
@@ -57,7 +58,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Forward, "forward", c.Forward, "Let this machine forward packets, and translate those of its pods that "+
 		"leave the cluster. A machine without pods, such as an API server's, need not.")
 	fs.StringVar(&c.PodBridge, "pod-bridge", c.PodBridge, "The bridge that the pods of this node hang on.")
-	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often routes and rules are compared with the nodes without a cause.")
+	fs.DurationVar(&c.Resync, "sync-period", c.Resync,
+		"How often routes and rules are compared with the nodes without a cause.")
 }
 
 // Route leads to a node's pods.
@@ -260,7 +262,7 @@ func internalIP(node *v1.Node, four bool) string {
 	return ""
 }
 
-// apply makes the table hold just the wanted routes. It goes on after a failure.
+// apply makes the table hold just the wanted routes. It continues after a failure.
 func apply(table Table, wanted []Route) error {
 	present, err := table.List()
 	if err != nil {

@@ -17,7 +17,8 @@ func node(name, cidr, ip string) *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1.NodeSpec{PodCIDR: cidr},
-		Status:     v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeHostName, Address: name}, {Type: v1.NodeInternalIP, Address: ip}}},
+		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeHostName, Address: name},
+			{Type: v1.NodeInternalIP, Address: ip}}},
 	}
 }
 
@@ -29,8 +30,9 @@ func TestWanted(t *testing.T) {
 		nodes []*v1.Node
 		want  []Route
 	}{
-		"not to itself":       {[]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1")}, nil},
-		"to another":          {[]*v1.Node{node("a", "10.244.1.0/24", "10.0.0.2")}, []Route{{"10.244.1.0/24", "10.0.0.2"}}},
+		"not to itself": {[]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1")}, nil},
+		"to another": {[]*v1.Node{node("a", "10.244.1.0/24", "10.0.0.2")},
+			[]Route{{"10.244.1.0/24", "10.0.0.2"}}},
 		"not without a range": {[]*v1.Node{node("a", "", "10.0.0.2")}, nil},
 		"not without address": {[]*v1.Node{node("a", "10.244.1.0/24", "")}, nil},
 		"each family by its own": {[]*v1.Node{six}, []Route{
@@ -77,7 +79,8 @@ func (t *table) Set(route Route) error {
 	if route.Destination == t.broken {
 		return errors.New("no")
 	}
-	t.routes = append(slices.DeleteFunc(t.routes, func(r Route) bool { return r.Destination == route.Destination }), route)
+	t.routes = append(slices.DeleteFunc(t.routes, func(r Route) bool { return r.Destination == route.Destination }),
+		route)
 	t.tell()
 	return nil
 }
@@ -97,7 +100,8 @@ func (t *table) tell() {
 }
 
 func TestApply(t *testing.T) {
-	kept, moved, gone, fresh := Route{"10.1.0.0/24", "1.1.1.1"}, Route{"10.2.0.0/24", "1.1.1.2"}, Route{"10.3.0.0/24", "1.1.1.3"}, Route{"10.4.0.0/24", "1.1.1.4"}
+	kept, moved, gone, fresh := Route{"10.1.0.0/24", "1.1.1.1"}, Route{"10.2.0.0/24", "1.1.1.2"},
+		Route{"10.3.0.0/24", "1.1.1.3"}, Route{"10.4.0.0/24", "1.1.1.4"}
 	movedTo := Route{moved.Destination, "2.2.2.2"}
 	have := &table{routes: []Route{kept, moved, gone}, broken: "10.5.0.0/24"}
 	err := apply(have, []Route{{"10.5.0.0/24", "1.1.1.5"}, kept, movedTo, fresh})
@@ -150,7 +154,8 @@ func TestForward(t *testing.T) {
 		changed := make(chan []Route, 1)
 		client := fake.NewClientset(node("a", "10.244.1.0/24", "10.0.0.2"))
 		r, err := New(Config{
-			HostnameOverride: "me", Client: client, Table: &table{changed: changed, still: errors.ErrUnsupported}, Filter: &noFilter{},
+			HostnameOverride: "me", Client: client, Table: &table{changed: changed, still: errors.ErrUnsupported},
+			Filter: &noFilter{},
 			Resync: time.Hour, Forward: forward,
 		})
 		if err != nil {

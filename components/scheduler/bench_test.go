@@ -67,7 +67,8 @@ func BenchmarkCycle(b *testing.B) {
 
 func antiAffinity() *v1.Affinity {
 	return &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
-		TopologyKey: v1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}},
+		TopologyKey:   v1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}},
 	}}}}
 }
 
@@ -86,7 +87,7 @@ func BenchmarkMove(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		q.Requeue(item, []string{"NodeResourcesFit"})
+		q.Requeue(item, []string{"NodeResourcesFit"}, false)
 	}
 	placed := snapshot.NewPod(newPod("placed", "1"))
 	b.ResetTimer()

@@ -9,47 +9,69 @@ import (
 	"quintet.dev/quintet/components/scheduler/plugins"
 )
 
-// known tells whether a plug-in is in the default list.
-func known(name string) bool {
+// known tells whether a plug-in is in the default list or of a user.
+func (c *Config) known(name string) bool {
+	_, own := c.plugins[name]
+	return own || isDefault(name)
+}
+
+func isDefault(name string) bool {
 	return slices.ContainsFunc(plugins.Default(), func(e plugins.Entry) bool { return e.Name == name })
 }
 
-// upstreamOnly names plug-ins of upstream's default list that are not here: to turn them off is no error.
+// upstreamOnly names plug-ins of upstream that are not implemented: disabling them is no error.
 func upstreamOnly(name string) bool {
-	return slices.Contains([]string{
-		"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "NodeDeclaredFeatures", "GangScheduling",
-	}, name)
+	return slices.Contains([]string{"GangScheduling", "TopologyPlacement", "PodGroupPodsCount"}, name)
 }
 
-// builtIn names what is always there: the order of the queue, and how pods are bound.
-func builtIn(set, name string) bool {
-	return name == "PrioritySort" && set != "bind" || name == "DefaultBinder" && set != "queueSort"
-}
-
-// choose makes the list of plug-ins from what a profile turns on and off.
-func choose(file *configv1.Plugins) ([]Plugin, error) {
+// choose returns the plug-ins that a profile enables, and those that extension points enable themselves, which come
+// first there.
+func (c *Config) choose(file *configv1.Plugins) ([]Plugin, map[Points][]string, error) {
 	chosen := defaults()
 	if file == nil {
-		return chosen, nil
+		return chosen, nil, nil
 	}
-	all := pluginSets(file)
-	for name, set := range all {
-		if err := checkSet(name, set); err != nil {
-			return nil, err
-		}
+	if err := unsupportedSets(file); err != nil {
+		return nil, nil, err
 	}
-	multi := all["multiPoint"]
-	chosen = disable(chosen, multi.Disabled)
-	chosen, err := enable("multiPoint", chosen, multi.Enabled)
+	if err := c.checkSet("multiPoint", &file.MultiPoint); err != nil {
+		return nil, nil, err
+	}
+	chosen = disable(chosen, file.MultiPoint.Disabled)
+	chosen, err := enable("multiPoint", chosen, file.MultiPoint.Enabled)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, point := range []string{"preEnqueue", "filter", "postFilter", "score"} {
-		if chosen, err = usePoint(point, chosen, all[point]); err != nil {
-			return nil, err
+	first := map[Points][]string{}
+	names := pointNames()
+	for i, set := range pointSets(file) {
+		if err := c.checkSet(names[i], set); err != nil {
+			return nil, nil, err
+		}
+		if chosen, err = usePoint(names[i], 1<<i, chosen, set); err != nil {
+			return nil, nil, err
+		}
+		for _, p := range set.Enabled {
+			first[1<<i] = append(first[1<<i], p.Name)
 		}
 	}
-	return chosen, nil
+	return chosen, first, checkHalves(chosen)
+}
+
+// checkHalves refuses to leave out what prepares a filter or score of ours, and not the filter or score itself.
+func checkHalves(chosen []Plugin) error {
+	for _, p := range chosen {
+		if !isDefault(p.Name) || p.Skip&AtPostBind != 0 { // the latter is enabled at single points only
+			continue
+		}
+		switch {
+		case p.Skip&(AtPreFilter|AtFilter) == AtPreFilter:
+			return fmt.Errorf("preFilter.disabled: the filter of plug-in %q needs it; disable it at filter, too", p.Name)
+		case p.Skip&(AtPreScore|AtScore) == AtPreScore:
+			return fmt.Errorf("preScore.disabled: the score of plug-in %q needs it; disable it at score, too", p.Name)
+		}
+	}
+	return nil
 }
 
 func defaults() []Plugin {
@@ -60,31 +82,20 @@ func defaults() []Plugin {
 	return chosen
 }
 
-// checkSet refuses plug-ins that are unknown, and extension points whose configuration would have no effect here.
-func checkSet(set string, s configv1.PluginSet) error {
+// checkSet refuses plug-ins that are unknown or named twice.
+func (c *Config) checkSet(set string, s *configv1.PluginSet) error {
 	for i, p := range s.Enabled {
-		if !known(p.Name) && !builtIn(set, p.Name) {
+		if !c.known(p.Name) {
 			return fmt.Errorf("%s.enabled[%d]: plug-in %q is not supported", set, i, p.Name)
+		}
+		if slices.ContainsFunc(s.Enabled[:i], func(before configv1.Plugin) bool { return before.Name == p.Name }) {
+			return fmt.Errorf("%s.enabled[%d]: plug-in %q is enabled already", set, i, p.Name)
 		}
 	}
 	for i, p := range s.Disabled {
-		if builtIn(set, p.Name) {
-			return fmt.Errorf("%s.disabled[%d]: plug-in %q can't be turned off", set, i, p.Name)
-		}
-		if p.Name != "*" && !known(p.Name) && !upstreamOnly(p.Name) {
+		if p.Name != "*" && !c.known(p.Name) && !upstreamOnly(p.Name) {
 			return fmt.Errorf("%s.disabled[%d]: plug-in %q is not supported", set, i, p.Name)
 		}
-	}
-	always := map[string]string{"queueSort": "PrioritySort", "bind": "DefaultBinder"}[set]
-	if always != "" && named(s.Disabled, always) && !named(s.Enabled, always) {
-		return fmt.Errorf("%s.disabled: plug-in %q can't be turned off", set, always)
-	}
-	switch set {
-	case "multiPoint", "preEnqueue", "filter", "postFilter", "score", "queueSort", "bind":
-		return nil
-	}
-	if len(s.Enabled)+len(s.Disabled) > 0 {
-		return fmt.Errorf("%s: this extension point can't be configured; use multiPoint, filter, postFilter or score", set)
 	}
 	return nil
 }
@@ -101,9 +112,6 @@ func named(list []configv1.Plugin, name string) bool {
 // enable moves nothing that is on already but gives it the weight; what is new comes last, in order.
 func enable(set string, chosen []Plugin, on []configv1.Plugin) ([]Plugin, error) {
 	for i, p := range on {
-		if builtIn(set, p.Name) {
-			continue
-		}
 		weight := int64(0)
 		if p.Weight != nil {
 			if weight = int64(*p.Weight); weight < 0 {
@@ -115,42 +123,32 @@ func enable(set string, chosen []Plugin, on []configv1.Plugin) ([]Plugin, error)
 			chosen = append(chosen, Plugin{Name: p.Name})
 			at = len(chosen) - 1
 		}
-		chosen[at].Weight = weight
+		if set == "multiPoint" || weight != 0 {
+			chosen[at].Weight = weight
+		}
 	}
 	return chosen, nil
 }
 
-// usePoint turns one thing that plug-ins do on and off. A plug-in that only this point enables does nothing else.
-func usePoint(point string, chosen []Plugin, set configv1.PluginSet) ([]Plugin, error) {
+// usePoint enables and disables plug-ins at one extension point. A plug-in that only this point enables has no others.
+func usePoint(name string, point Points, chosen []Plugin, set *configv1.PluginSet) ([]Plugin, error) {
 	for i := range chosen {
 		if named(set.Disabled, chosen[i].Name) {
-			*skip(point, &chosen[i].Skip) = true
+			chosen[i].Skip |= point
 		}
 	}
 	before := len(chosen)
-	chosen, err := enable(point, chosen, set.Enabled)
+	chosen, err := enable(name, chosen, set.Enabled)
 	if err != nil {
 		return nil, err
 	}
 	for i := range chosen {
 		if i >= before {
-			chosen[i].Skip = Points{PreEnqueue: true, Filter: true, PostFilter: true, Score: true}
+			chosen[i].Skip = everywhere
 		}
 		if slices.ContainsFunc(set.Enabled, func(p configv1.Plugin) bool { return p.Name == chosen[i].Name }) {
-			*skip(point, &chosen[i].Skip) = false
+			chosen[i].Skip &^= point
 		}
 	}
 	return chosen, nil
-}
-
-func skip(point string, p *Points) *bool {
-	switch point {
-	case "preEnqueue":
-		return &p.PreEnqueue
-	case "filter":
-		return &p.Filter
-	case "postFilter":
-		return &p.PostFilter
-	}
-	return &p.Score
 }

@@ -6,11 +6,15 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/scheduler/extender"
+	"quintet.dev/quintet/components/scheduler/framework"
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/kubeconfig"
@@ -28,7 +32,7 @@ type Config struct {
 	QPS   float32
 	Burst int
 
-	// File is a KubeSchedulerConfiguration v1 (YAML or JSON). Flags given beside it win.
+	// File is a KubeSchedulerConfiguration v1 (YAML or JSON). Flags take precedence.
 	File string
 	// Profiles are the schedulers that this one plays; none is the one called default-scheduler.
 	Profiles []Profile
@@ -36,6 +40,9 @@ type Config struct {
 	Percentage int
 	// InitialBackoff (1 s) doubles with every failed try up to MaxBackoff (10 s).
 	InitialBackoff, MaxBackoff time.Duration
+
+	// Extenders are processes that take part in decisions.
+	Extenders []configv1.Extender
 
 	// Leader elects among replicas. Identity is this one's name; empty makes one up.
 	Leader   leader.Config
@@ -50,11 +57,20 @@ type Config struct {
 	KeyFile     string
 	Handshakes  certs.Handshakes
 	Profiling   profiles.Options
-	// Access is who may see what is served.
+	// Access configures authentication and authorization of the serving endpoints.
 	Access delegated.Options
 
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
+
+	// Parallelism is how many pieces of work plug-ins of users do at once (16). A decision of our own takes one core.
+	Parallelism int
+	// MaxUnschedulable (5 min) is how long a pod stays unschedulable before it is retried without an event.
+	MaxUnschedulable time.Duration
+	// WriteConfigTo is a file that the configuration is written to instead of scheduling.
+	WriteConfigTo string
+	// DelayCacheUntilActive watches the API server only as the leader.
+	DelayCacheUntilActive bool
 
 	// Writers is how many pods are bound or get their status written at once (128).
 	Writers int
@@ -62,17 +78,28 @@ type Config struct {
 	Seed uint64
 	// Clock is what time it is.
 	Clock clock.WithTicker
+	// FeatureGates are values of --feature-gates for a scheduler that is made in Go; flags take precedence.
+	FeatureGates map[string]bool
 
-	changed func(flag string) bool
+	changed     func(flag string) bool
+	gates       featureGates
+	claims      *prometheus.CounterVec       // of metrics
+	working     *prometheus.GaugeVec         // of metrics
+	plugins     map[string]framework.Factory // of users, by name
+	pluginNames []string                     // in the order of WithPlugin
+	handles     *framework.Services
+	connection  *rest.Config // without the content type of our own client
 }
 
 // Profile is one scheduler: the pods whose spec.schedulerName is Name are scheduled by Plugins.
 type Profile struct {
 	Name string
-	// Plugins in the order in which they are asked; nil takes those of plugins.Default.
+	// Plugins in the order in which they are asked; nil takes those of plugins.Default, and then those of WithPlugin.
 	Plugins []Plugin
 	// Percentage overrides Config.Percentage if it is not 0.
 	Percentage int
+	// First are the plug-ins that come first at an extension point, in order.
+	First map[Points][]string
 }
 
 // Plugin is a plug-in and what it is used for.
@@ -82,12 +109,9 @@ type Plugin struct {
 	Weight int64
 	// Args as they are in a KubeSchedulerConfiguration, e.g. *v1.NodeResourcesFitArgs; nil takes the defaults.
 	Args any
-	// Skip turns some of what it does off.
+	// Skip disables some extension points.
 	Skip Points
 }
-
-// Points are what plug-ins do.
-type Points struct{ PreEnqueue, Filter, PostFilter, Score bool }
 
 func (c *Config) complete() error {
 	if c.File != "" {
@@ -95,22 +119,36 @@ func (c *Config) complete() error {
 			return fmt.Errorf("config file %s: %w", c.File, err)
 		}
 	}
+	for name, on := range c.FeatureGates {
+		if _, given := c.gates[name]; given {
+			continue
+		}
+		if err := c.gates.Set(fmt.Sprintf("%s=%v", name, on)); err != nil {
+			return err
+		}
+	}
 	if len(c.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: v1.DefaultSchedulerName}}
+	}
+	if err := extender.Check(c.Extenders); err != nil {
+		return err
 	}
 	setDefault(&c.InitialBackoff, time.Second)
 	setDefault(&c.MaxBackoff, 10*time.Second)
 	setDefault(&c.Writers, 128)
+	setDefault(&c.Parallelism, upstreamParallelism)
+	setDefault(&c.MaxUnschedulable, maxUnschedulable)
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
 	if c.MaxBackoff < c.InitialBackoff {
-		return fmt.Errorf("the longest back-off %v must not be shorter than the first %v", c.MaxBackoff, c.InitialBackoff)
+		return fmt.Errorf("the longest back-off %v must not be shorter than the first %v", c.MaxBackoff,
+			c.InitialBackoff)
 	}
 	if c.Percentage < 0 || c.Percentage > 100 {
 		return fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", c.Percentage)
 	}
-	if err := errors.Join(c.Leader.Validate(), c.Access.Validate(), c.Handshakes.Validate()); err != nil {
+	if err := errors.Join(c.gates.check(), c.Leader.Validate(), c.Access.Validate(), c.Handshakes.Validate()); err != nil {
 		return err
 	}
 	if c.Client != nil {
@@ -131,6 +169,7 @@ func (c *Config) connect() error {
 		}
 		config = loaded
 	}
+	c.connection = rest.AddUserAgent(rest.CopyConfig(config), "kube-scheduler")
 	config = rest.AddUserAgent(rest.CopyConfig(config), "kube-scheduler")
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

@@ -12,13 +12,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/scheduler/plugins"
-	"quintet.dev/quintet/components/scheduler/plugins/schedulinggates"
 )
 
 // configz is the name of the configuration in the answer of /configz.
 const configz = "componentconfig"
 
-// configuration tells what c comes to in the form of its file: who reads that gets c. What has no effect here is left out.
+// configuration returns c in the format of its file: loading it results in c. Fields without effect in this scheduler
+// are left out.
 func (c *Config) configuration() *configv1.KubeSchedulerConfiguration {
 	out := &configv1.KubeSchedulerConfiguration{
 		TypeMeta: metav1.TypeMeta{Kind: "KubeSchedulerConfiguration", APIVersion: configv1.SchemeGroupVersion.String()},
@@ -37,7 +37,8 @@ func (c *Config) configuration() *configv1.KubeSchedulerConfiguration {
 		DebuggingConfiguration: componentv1alpha1.DebuggingConfiguration{
 			EnableProfiling: ptr.To(c.Profiling.On), EnableContentionProfiling: ptr.To(c.Profiling.Contention),
 		},
-		Parallelism:              ptr.To[int32](upstreamParallelism), // the only one that a file may ask for
+		DelayCacheUntilActive:    c.DelayCacheUntilActive,
+		Parallelism:              ptr.To(int32(c.Parallelism)),
 		PercentageOfNodesToScore: ptr.To(int32(c.Percentage)),
 		PodInitialBackoffSeconds: seconds(c.InitialBackoff),
 		PodMaxBackoffSeconds:     seconds(c.MaxBackoff),
@@ -45,13 +46,14 @@ func (c *Config) configuration() *configv1.KubeSchedulerConfiguration {
 	if c.QPS > 0 {
 		out.ClientConnection.QPS, out.ClientConnection.Burst = c.QPS, int32(c.Burst)
 	}
+	out.Extenders = c.Extenders
 	for i := range c.Profiles {
-		out.Profiles = append(out.Profiles, c.Profiles[i].configuration())
+		out.Profiles = append(out.Profiles, c.profileConfiguration(&c.Profiles[i]))
 	}
 	return out
 }
 
-// seconds are nil for a time that can't be told in them.
+// seconds returns nil for a duration that is not a whole number of seconds.
 func seconds(d time.Duration) *int64 {
 	if d%time.Second != 0 {
 		return nil
@@ -59,12 +61,9 @@ func seconds(d time.Duration) *int64 {
 	return ptr.To(int64(d / time.Second))
 }
 
-func (p *Profile) configuration() configv1.KubeSchedulerProfile {
-	chosen := p.Plugins
-	if chosen == nil {
-		chosen = defaults()
-	}
-	out := configv1.KubeSchedulerProfile{SchedulerName: &p.Name, Plugins: pluginsOf(chosen)}
+func (c *Config) profileConfiguration(p *Profile) configv1.KubeSchedulerProfile {
+	chosen := c.chosen(p)
+	out := configv1.KubeSchedulerProfile{SchedulerName: &p.Name, Plugins: pluginsOf(chosen, p.First)}
 	if p.Percentage != 0 {
 		out.PercentageOfNodesToScore = ptr.To(int32(p.Percentage))
 	}
@@ -75,14 +74,21 @@ func (p *Profile) configuration() configv1.KubeSchedulerProfile {
 		}
 		args := entry.Whole(chosen[at].Args)
 		args.GetObjectKind().SetGroupVersionKind(configv1.SchemeGroupVersion.WithKind(entry.Name + "Args"))
-		out.PluginConfig = append(out.PluginConfig, configv1.PluginConfig{Name: entry.Name, Args: runtime.RawExtension{Object: args}})
+		out.PluginConfig = append(out.PluginConfig,
+			configv1.PluginConfig{Name: entry.Name, Args: runtime.RawExtension{Object: args}})
+	}
+	for _, p := range chosen {
+		if args, ok := p.Args.(*runtime.Unknown); ok {
+			out.PluginConfig = append(out.PluginConfig,
+				configv1.PluginConfig{Name: p.Name, Args: runtime.RawExtension{Raw: args.Raw}})
+		}
 	}
 	slices.SortFunc(out.PluginConfig, func(a, b configv1.PluginConfig) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// pluginsOf lists what is on, between what always is, and what of it isn't used at each point.
-func pluginsOf(chosen []Plugin) *configv1.Plugins {
+// pluginsOf lists what is on, what of it isn't used at each point, and what comes first there.
+func pluginsOf(chosen []Plugin, first map[Points][]string) *configv1.Plugins {
 	out := &configv1.Plugins{}
 	all := &out.MultiPoint
 	entries := plugins.Default()
@@ -98,30 +104,20 @@ func pluginsOf(chosen []Plugin) *configv1.Plugins {
 		}
 		all.Enabled = append(all.Enabled, shown(p.Name, weight))
 	}
-	first := 0
-	if len(chosen) > 0 && chosen[0].Name == schedulinggates.Name {
-		first = 1
-	}
-	all.Enabled = append(slices.Insert(all.Enabled, first, shown("PrioritySort", 0)), shown("DefaultBinder", 0))
-	for _, point := range []struct {
-		set *configv1.PluginSet
-		off func(Points) bool
-	}{
-		{&out.PreEnqueue, func(p Points) bool { return p.PreEnqueue }},
-		{&out.Filter, func(p Points) bool { return p.Filter }},
-		{&out.PostFilter, func(p Points) bool { return p.PostFilter }},
-		{&out.Score, func(p Points) bool { return p.Score }},
-	} {
+	for i, set := range pointSets(out) {
 		for _, p := range chosen {
-			if point.off(p.Skip) {
-				point.set.Disabled = append(point.set.Disabled, shown(p.Name, 0))
+			if p.Skip&(1<<i) != 0 {
+				set.Disabled = append(set.Disabled, shown(p.Name, 0))
 			}
+		}
+		for _, name := range first[1<<i] {
+			set.Enabled = append(set.Enabled, shown(name, 0))
 		}
 	}
 	return out
 }
 
-// shown is a plug-in in a set. Its weight is told even if it has none, as upstream does.
+// shown is a plug-in in a set. Its weight is included even if it is zero, as upstream does.
 func shown(name string, weight int64) configv1.Plugin {
 	return configv1.Plugin{Name: name, Weight: ptr.To(int32(weight))}
 }

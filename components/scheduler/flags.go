@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"quintet.dev/quintet/internal/delegated"
@@ -11,14 +15,16 @@ import (
 
 // AddFlags binds upstream's flags.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.File, "config", c.File, "KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) file; flags given beside it win.")
+	fs.StringVar(&c.File, "config", c.File,
+		"KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) file; flags given beside it win.")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "Kubeconfig file that tells how to reach the API server.")
 	fs.Float32Var(&c.QPS, "kube-api-qps", c.QPS, "Requests per second to the API server; 0 does not limit them.")
 	fs.IntVar(&c.Burst, "kube-api-burst", c.Burst, "Requests above --kube-api-qps that may come at once.")
 	c.Leader.AddFlags(fs, lease)
 	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "Address that serves health and metrics.")
 	fs.IntVar(&c.SecurePort, "secure-port", 10259, "Port that serves health and metrics over TLS; 0 serves none.")
-	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
+	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile,
+		"Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
 	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
 	c.Handshakes.AddFlags(fs)
 	c.Profiling = profiles.Options{On: true, Contention: true}
@@ -26,6 +32,12 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.Access = delegated.Default()
 	c.Access.TolerateLookupFailure = true
 	c.Access.AddFlags(fs)
+	fs.StringVar(&c.WriteConfigTo, "write-config-to", c.WriteConfigTo,
+		"File that the configuration is written to, instead of scheduling.")
+	fs.DurationVar(&c.MaxUnschedulable, "pod-max-in-unschedulable-pods-duration", maxUnschedulable,
+		"How long a pod stays unschedulable before it is retried without an event.")
+	fs.Var(&c.gates, "feature-gates", "Feature gates as name=true|false,...; those that can be set: "+
+		strings.Join(slices.Sorted(maps.Keys(switchable())), ", "))
 	c.changed = fs.Changed
 	c.CommandLine = zpages.Flags(fs)
 }

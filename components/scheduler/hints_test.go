@@ -14,8 +14,8 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// TestHintsMissNothing changes random small clusters one object at a time. Whenever a change lets a pod be scheduled that
-// was refused before, the hints of the plug-ins that refused it must say so.
+// TestHintsMissNothing changes random small clusters one object at a time. Whenever a change lets a pod be scheduled
+// that was refused before, the hints of the plug-ins that refused it must say so.
 func TestHintsMissNothing(t *testing.T) {
 	profiles, hints, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
 	if err != nil {
@@ -25,7 +25,8 @@ func TestHintsMissNothing(t *testing.T) {
 	profile.PostFilters = nil
 	helped := 0
 	for seed := range uint64(2000) {
-		w := &world{r: rand.New(rand.NewPCG(seed, 7)), s: snapshot.New(), nodes: map[string]*v1.Node{}, pods: map[string]*snapshot.Pod{}}
+		w := &world{r: rand.New(rand.NewPCG(seed, 7)), s: snapshot.New(), nodes: map[string]*v1.Node{},
+			pods: map[string]*snapshot.Pod{}}
 		for range 6 {
 			w.change()
 		}
@@ -39,7 +40,8 @@ func TestHintsMissNothing(t *testing.T) {
 			}
 			helped++
 			if !hints.Helps(p, before.Plugins(), e) {
-				t.Fatalf("seed %d: %v made room on %s for %+v, refused by %v: %s", seed, e.Kind, after.Node, p.Obj.Spec, before.Plugins(), before.Message())
+				t.Fatalf("seed %d: %v made room on %s for %+v, refused by %v: %s", seed, e.Kind, after.Node, p.Obj.Spec,
+					before.Plugins(), before.Message())
 			}
 		}
 	}
@@ -114,14 +116,16 @@ func (w *world) pod(name string) *v1.Pod {
 	if w.r.IntN(4) == 0 {
 		spec += " port=80"
 	}
-	terms := []v1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(w.r.IntN(2))}}}}
+	terms := []v1.PodAffinityTerm{{TopologyKey: "zone",
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(w.r.IntN(2))}}}}
 	return schedulertest.Pod(name, spec, func(p *v1.Pod) {
 		switch w.r.IntN(6) {
 		case 0:
 			p.Spec.NodeSelector = map[string]string{"zone": fmt.Sprint(w.r.IntN(2))}
 		case 1:
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
-				TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: terms[0].LabelSelector,
+				TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1.DoNotSchedule,
+				LabelSelector: terms[0].LabelSelector,
 			}}
 		case 2:
 			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}

@@ -12,10 +12,11 @@ import (
 )
 
 // podInformer leaves out pods that have ended.
-func (s *Scheduler) podInformer(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-	return informerscorev1.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-	})
+func podInformer(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return informerscorev1.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+		})
 }
 
 func scheme() *runtime.Scheme { return clientscheme.Scheme }

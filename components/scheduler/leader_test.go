@@ -11,7 +11,8 @@ import (
 // TestStandbyTakesOver stops the leader and sees the other replica go on.
 func TestStandbyTakesOver(t *testing.T) {
 	election := DefaultLeader()
-	election.LeaseDuration, election.RenewDeadline, election.RetryPeriod = time.Minute, 40*time.Second, 10*time.Millisecond
+	election.LeaseDuration, election.RenewDeadline, election.RetryPeriod = time.Minute, 40*time.Second,
+		10*time.Millisecond
 	c := start(t, Config{Leader: election, Identity: "one"}, newNode("a", "4"), newPod("first", "1"))
 	c.bound("first", "a")
 

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 	"time"
 
@@ -59,6 +58,13 @@ func (c *Config) apply(file *configv1.KubeSchedulerConfiguration) error {
 	if p := file.EnableContentionProfiling; p != nil && !c.given("contention-profiling") {
 		c.Profiling.Contention = *p
 	}
+	if n := file.Parallelism; n != nil {
+		if *n <= 0 {
+			return fmt.Errorf("parallelism: %d is not positive", *n)
+		}
+		c.Parallelism = int(*n)
+	}
+	c.DelayCacheUntilActive = file.DelayCacheUntilActive
 	if file.PercentageOfNodesToScore != nil {
 		c.Percentage = int(*file.PercentageOfNodesToScore)
 	}
@@ -71,8 +77,9 @@ func (c *Config) apply(file *configv1.KubeSchedulerConfiguration) error {
 	if s := file.PodMaxBackoffSeconds; s != nil {
 		c.MaxBackoff = time.Duration(*s) * time.Second
 	}
+	c.Extenders = file.Extenders
 	for i := range file.Profiles {
-		p, err := readProfile(&file.Profiles[i])
+		p, err := c.readProfile(&file.Profiles[i])
 		if err != nil {
 			return fmt.Errorf("profiles[%d].%w", i, err)
 		}
@@ -96,7 +103,7 @@ func (c *Config) applyLeader(file *componentv1alpha1.LeaderElectionConfiguration
 	override(c, "leader-elect-resource-namespace", &c.Leader.ResourceNamespace, file.ResourceNamespace)
 }
 
-// override takes the file's value unless it says nothing or the flag was given.
+// override takes the file's value unless it is unset or the flag was given.
 func override[T comparable](c *Config, flag string, to *T, value T) {
 	var nothing T
 	if value != nothing && !c.given(flag) {
@@ -115,11 +122,9 @@ func unsupported(file *configv1.KubeSchedulerConfiguration) error {
 		field string
 		is    bool
 	}{
-		{"extenders", len(file.Extenders) > 0},
-		{"delayCacheUntilActive", file.DelayCacheUntilActive},
 		{"clientConnection.acceptContentTypes", file.ClientConnection.AcceptContentTypes != ""},
-		{"clientConnection.contentType", file.ClientConnection.ContentType != "" && file.ClientConnection.ContentType != runtime.ContentTypeProtobuf},
-		{"parallelism", file.Parallelism != nil && *file.Parallelism != upstreamParallelism}, // a cycle needs one core
+		{"clientConnection.contentType", file.ClientConnection.ContentType != "" &&
+			file.ClientConnection.ContentType != runtime.ContentTypeProtobuf},
 	}
 	for _, s := range set {
 		if s.is {
@@ -129,7 +134,7 @@ func unsupported(file *configv1.KubeSchedulerConfiguration) error {
 	return nil
 }
 
-func readProfile(file *configv1.KubeSchedulerProfile) (Profile, error) {
+func (c *Config) readProfile(file *configv1.KubeSchedulerProfile) (Profile, error) {
 	p := Profile{Name: v1.DefaultSchedulerName}
 	if file.SchedulerName != nil {
 		p.Name = *file.SchedulerName
@@ -140,32 +145,27 @@ func readProfile(file *configv1.KubeSchedulerProfile) (Profile, error) {
 			return p, fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", p.Percentage)
 		}
 	}
-	chosen, err := choose(file.Plugins)
+	chosen, first, err := c.choose(file.Plugins)
 	if err != nil {
 		return p, fmt.Errorf("plugins.%w", err)
 	}
-	p.Plugins = chosen
+	p.Plugins, p.First = chosen, first
 	for i := range file.PluginConfig {
 		config := &file.PluginConfig[i]
-		if config.Args.Object == nil {
+		if !c.known(config.Name) || isDefault(config.Name) && config.Args.Object == nil {
 			return p, fmt.Errorf("pluginConfig[%d]: plug-in %q is not supported or takes no arguments", i, config.Name)
+		}
+		if slices.ContainsFunc(file.PluginConfig[:i], func(b configv1.PluginConfig) bool { return b.Name == config.Name }) {
+			return p, fmt.Errorf("pluginConfig[%d]: repeated config for plugin %s", i, config.Name)
 		}
 		at := slices.IndexFunc(chosen, func(c Plugin) bool { return c.Name == config.Name })
 		if at < 0 {
-			return p, fmt.Errorf("pluginConfig[%d]: plug-in %q is not enabled", i, config.Name)
+			continue // arguments of a plug-in that is off have no effect, as upstream has it
 		}
 		p.Plugins[at].Args = config.Args.Object
+		if config.Args.Object == nil {
+			p.Plugins[at].Args = &runtime.Unknown{Raw: config.Args.Raw, ContentType: runtime.ContentTypeJSON}
+		}
 	}
 	return p, nil
-}
-
-// pluginSets are the plug-in sets by their names in the file.
-func pluginSets(p *configv1.Plugins) map[string]configv1.PluginSet {
-	named := map[string]configv1.PluginSet{}
-	value, fields := reflect.ValueOf(*p), reflect.TypeFor[configv1.Plugins]()
-	for i := range fields.NumField() {
-		name := fields.Field(i).Name
-		named[string(name[0]|0x20)+name[1:]] = value.Field(i).Interface().(configv1.PluginSet)
-	}
-	return named
 }

@@ -19,11 +19,18 @@ const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerC
 // loaded is the Config that a file and flags make.
 func loaded(t *testing.T, file string, flags ...string) (*Config, error) {
 	t.Helper()
+	return loadedWith(t, file, flags)
+}
+
+// loadedWith has plug-ins of users besides.
+func loadedWith(t *testing.T, file string, flags []string, options ...Option) (*Config, error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := &Config{Client: fake.NewClientset()}
+	c.Apply(options...)
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.AddFlags(fs)
 	if err := fs.Parse(append(flags, "--config="+path)); err != nil {
@@ -56,17 +63,19 @@ profiles:
     args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}}
 - schedulerName: two
   plugins:
-    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeName}]}`
+    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeName}, {name: PrioritySort}, {name: DefaultBinder}]}`
 
 func TestLoad(t *testing.T) {
 	c, err := loaded(t, header+much, "--leader-elect-lease-duration=40s", "--kube-api-qps=8")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Leader.Elect || c.Leader.LeaseDuration != 40*time.Second || c.Leader.ResourceName != "other" || c.Leader.RenewDeadline != 10*time.Second {
+	if c.Leader.Elect || c.Leader.LeaseDuration != 40*time.Second || c.Leader.ResourceName != "other" ||
+		c.Leader.RenewDeadline != 10*time.Second {
 		t.Errorf("leader %+v", c.Leader)
 	}
-	if c.Kubeconfig != "/k" || c.QPS != 8 || c.Burst != 9 || c.Percentage != 50 || c.InitialBackoff != 2*time.Second || c.MaxBackoff != 20*time.Second {
+	if c.Kubeconfig != "/k" || c.QPS != 8 || c.Burst != 9 || c.Percentage != 50 || c.InitialBackoff != 2*time.Second ||
+		c.MaxBackoff != 20*time.Second {
 		t.Errorf("config %+v", c)
 	}
 	if c.Profiling.On || !c.Profiling.Contention {
@@ -84,40 +93,65 @@ func TestLoad(t *testing.T) {
 			t.Errorf("NodeAffinity weighs %d", s.Weight)
 		}
 	}
-	if want := []string{"TaintToleration", "NodeAffinity", "NodeResourcesFit", "InterPodAffinity", "NodeResourcesBalancedAllocation"}; !slices.Equal(scores, want) {
+	if want := []string{"NodeAffinity", "TaintToleration", "NodeResourcesFit", "InterPodAffinity",
+		"DynamicResources", "NodeResourcesBalancedAllocation"}; !slices.Equal(scores, want) {
 		t.Errorf("scores %v, want %v", scores, want)
 	}
-	if one.Percentage != 70 || two.Percentage != 50 || len(two.Filters) != 1 || len(two.Scores) != 0 || len(two.PostFilters) != 0 {
+	if one.Percentage != 70 || two.Percentage != 50 || len(two.Filters) != 1 || len(two.Scores) != 0 ||
+		len(two.PostFilters) != 0 {
 		t.Errorf("profiles %+v, %+v", one, two)
 	}
 }
 
 func TestLoadRefuses(t *testing.T) {
 	cases := map[string]string{
-		"nonsense: 1":                          `"nonsense"`,
-		"extenders: [{urlPrefix: 'http://x'}]": "extenders",
-		"delayCacheUntilActive: true":          "delayCacheUntilActive",
-		"parallelism: 4":                       "parallelism",
-		"parallelism: 0":                       "parallelism",
-		"podInitialBackoffSeconds: 0":          "podInitialBackoffSeconds",
-		"podMaxBackoffSeconds: 0\npodInitialBackoffSeconds: 30":                                                                         "back-off",
-		"percentageOfNodesToScore: 101":                                                                                                 "percentageOfNodesToScore",
-		"leaderElection: {leaderElect: true, resourceLock: endpoints}":                                                                  `"endpoints"`,
-		"profiles: [{schedulerName: a}, {schedulerName: a}]":                                                                            `"a" is taken`,
-		"profiles: [{schedulerName: ''}]":                                                                                               "needs a scheduler name",
-		"profiles: [{plugins: {filter: {enabled: [{name: Mine}]}}}]":                                                                    `profiles[0].plugins.filter.enabled[0]: plug-in "Mine"`,
-		"profiles: [{plugins: {filter: {disabled: [{name: Mine}]}}}]":                                                                   `filter.disabled[0]: plug-in "Mine"`,
-		"profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]":                                                                "plugins.permit",
-		"profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]":                                                                      "DefaultBinder",
-		"profiles: [{plugins: {queueSort: {disabled: [{name: PrioritySort}]}}}]":                                                        "PrioritySort",
-		"profiles: [{pluginConfig: [{name: Mine, args: {}}]}]":                                                                          `"Mine"`,
-		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {}}]}]":                                                                 `"VolumeBinding"`,
-		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {x: 1}}]}]":                                                          `"x"`,
-		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Odd}}}]}]":                                  `"Odd"`,
-		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]":             "shape",
-		"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: z, maxSkew: 1}]}}]}]":           "defaultConstraints",
-		"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]":                                    "hardPodAffinityWeight",
-		"profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]": "minCandidateNodes",
+		"nonsense: 1":                 `"nonsense"`,
+		"parallelism: 0":              "parallelism",
+		"podInitialBackoffSeconds: 0": "podInitialBackoffSeconds",
+		"podMaxBackoffSeconds: 0\npodInitialBackoffSeconds: " +
+			"30": "back-off",
+		"percentageOfNodesToScore: " +
+			"101": "percentageOfNodesToScore",
+		"leaderElection: {leaderElect: true, resourceLock: " +
+			"endpoints}": `"endpoints"`,
+		"profiles: [{schedulerName: a}, {schedulerName: " +
+			"a}]": `"a" is taken`,
+		"profiles: [{schedulerName: " +
+			"''}]": "needs a scheduler name",
+		"profiles: [{plugins: {filter: {enabled: [{name: " +
+			"Mine}]}}}]": `profiles[0].plugins.filter.enabled[0]: plug-in "Mine"`,
+		"profiles: [{plugins: {filter: {disabled: [{name: " +
+			"Mine}]}}}]": `filter.disabled[0]: plug-in "Mine"`,
+		"profiles: [{plugins: {permit: {enabled: [{name: " +
+			"NodeName}]}}}]": "plugins.permit",
+		"profiles: [{plugins: {preFilter: {disabled: [{name: " +
+			"NodeResourcesFit}]}}}]": "preFilter.disabled",
+		"profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: " +
+			"NodeName}]}}}]": "enabled already",
+		"profiles: [{plugins: {placementScore: {disabled: [{name: " +
+			"'*'}]}}}]": "placementScore",
+		"profiles: [{plugins: {bind: {disabled: [{name: " +
+			"'*'}]}}}]": "DefaultBinder",
+		"profiles: [{plugins: {queueSort: {disabled: [{name: " +
+			"PrioritySort}]}}}]": "PrioritySort",
+		"profiles: [{pluginConfig: [{name: Mine, args: " +
+			"{}}]}]": `"Mine"`,
+		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {bindTimeoutSeconds: " +
+			"-1}}]}]": "bindTimeoutSeconds",
+		"profiles: [{pluginConfig: [{name: DynamicResources, args: {bindingTimeout: " +
+			"0s}}]}]": "bindingTimeout",
+		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {x: " +
+			"1}}]}]": `"x"`,
+		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: " +
+			"Odd}}}]}]": `"Odd"`,
+		"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: " +
+			"RequestedToCapacityRatio}}}]}]": "shape",
+		"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: z, maxSkew: " +
+			"1}]}}]}]": "defaultConstraints",
+		"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: " +
+			"101}}]}]": "hardPodAffinityWeight",
+		"profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, " +
+			"minCandidateNodesAbsolute: 0}}]}]": "minCandidateNodes",
 	}
 	for file, want := range cases {
 		if _, err := loaded(t, header+file); err == nil || !strings.Contains(err.Error(), want) {
@@ -135,7 +169,8 @@ func TestProfilesContention(t *testing.T) {
 		want       bool
 	}{
 		{"", "", true}, {"enableContentionProfiling: false", "", false}, {"", "--contention-profiling=false", false},
-		{"enableContentionProfiling: true", "--contention-profiling=false", false}, {"enableContentionProfiling: false", "--contention-profiling", true},
+		{"enableContentionProfiling: true", "--contention-profiling=false", false},
+		{"enableContentionProfiling: false", "--contention-profiling", true},
 	} {
 		got, err := loaded(t, header+c.file, strings.Fields(strings.ReplaceAll(c.flag, "", ""))...)
 		if err != nil || !got.Profiling.On || got.Profiling.Contention != c.want {
@@ -154,10 +189,11 @@ func TestNeedsAPIServer(t *testing.T) {
 func TestNamesFlags(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, flags := range map[string][]string{
-		"--tls-cert-file and":                            {"--tls-cert-file=x"},
-		"--tls-private-key-file go together":             {"--tls-private-key-file=x"},
-		"--tls-private-key-file: certificate " + missing: {"--tls-cert-file=" + missing, "--tls-private-key-file=" + missing},
-		"--tls-cipher-suites":                            {"--tls-cipher-suites=ROT13"},
+		"--tls-cert-file and":                {"--tls-cert-file=x"},
+		"--tls-private-key-file go together": {"--tls-private-key-file=x"},
+		"--tls-private-key-file: certificate " + missing: {"--tls-cert-file=" + missing,
+			"--tls-private-key-file=" + missing},
+		"--tls-cipher-suites": {"--tls-cipher-suites=ROT13"},
 	} {
 		c := Config{Client: fake.NewClientset()}
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -181,9 +217,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		c := &Config{}
+		c.handles = c.newHandles()
 		if c.apply(file) == nil {
 			for _, p := range c.Profiles {
-				_, _ = buildProfile(p, queue.Hints{})
+				_, _ = c.buildProfile(p, queue.Hints{})
 			}
 		}
 	})

@@ -32,7 +32,7 @@ type metrics struct {
 	leader    prometheus.Gauge
 }
 
-func newMetrics(q *queue.Queue) *metrics {
+func newMetrics(q *queue.Queue, more ...prometheus.Collector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		tries: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -82,12 +82,42 @@ func newMetrics(q *queue.Queue) *metrics {
 	}
 	m.registry.MustRegister(m.tries, m.latency, m.algorithm, m.attempts, m.sli, m.incoming, m.victims, m.preempted,
 		m.nodes, m.leader, pending{q})
+	m.registry.MustRegister(more...)
 	return m
 }
 
 func (m *metrics) attempt(result, profile string, took time.Duration) {
 	m.tries.WithLabelValues(profile, result).Inc()
 	m.latency.WithLabelValues(profile, result).Observe(took.Seconds())
+}
+
+func newWorkGauge() *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "scheduler_goroutines", Help: "Goroutines at work, by operation.",
+	}, []string{"operation"})
+}
+
+// prioritizing counts the extenders that are scoring nodes.
+func (c *Config) prioritizing(change float64) {
+	if c.working != nil {
+		c.working.WithLabelValues("prioritizing_extender").Add(change)
+	}
+}
+
+func newClaimCounter() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "scheduler_resourceclaim_creates_total",
+		Help: "Requests to create ResourceClaims, by status: success or failure.",
+	}, []string{"status"})
+}
+
+// claimCreated counts a request to create a ResourceClaim.
+func claimCreated(claims *prometheus.CounterVec, err error) {
+	status := "success"
+	if err != nil {
+		status = "failure"
+	}
+	claims.WithLabelValues(status).Inc()
 }
 
 // attemptsLabel groups the many.
@@ -99,7 +129,7 @@ func attemptsLabel(attempts int) string {
 	return strconv.Itoa(attempts)
 }
 
-// pending asks the queue when it is asked.
+// pending collects from the queue at each scrape.
 type pending struct{ queue *queue.Queue }
 
 func pendingDesc() *prometheus.Desc {
@@ -110,7 +140,8 @@ func (p pending) Describe(out chan<- *prometheus.Desc) { out <- pendingDesc() }
 
 func (p pending) Collect(out chan<- prometheus.Metric) {
 	active, backoff, unschedulable, gated := p.queue.Pending()
-	for name, count := range map[string]int{"active": active, "backoff": backoff, "unschedulable": unschedulable, "gated": gated} {
+	for name, count := range map[string]int{"active": active, "backoff": backoff, "unschedulable": unschedulable,
+		"gated": gated} {
 		out <- prometheus.MustNewConstMetric(pendingDesc(), prometheus.GaugeValue, float64(count), name)
 	}
 }
@@ -127,9 +158,11 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 		return errors.Join(err, listener.Close())
 	}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(), Live: []health.Check{health.Ping()}, Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(),
+		Live: []health.Check{health.Ping()}, Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes,
+		Profiling:     c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()},
-		More:          map[string]http.Handler{"/metrics/resources": s.resources()},
+		More:          map[string]http.Handler{"/metrics/resources": s.resources(), explainPath: s.explained()},
 		Program:       zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
 	}
 	group.Go(func() error { return server.Run(ctx) })

@@ -15,18 +15,22 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// preempt takes the victims away and the nominations of less important pods that waited for the same room.
-func (s *Scheduler) preempt(ctx context.Context, pod *snapshot.Pod, room *cycle.Room) {
-	s.metrics.preempted.Inc()
-	s.metrics.victims.Observe(float64(len(room.Victims)))
-	for _, victim := range room.Victims {
-		if err := s.evict(ctx, pod, victim.Obj, room.Node); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Victim could not be taken away", "pod", klog.KObj(victim.Obj), "for", klog.KObj(pod.Obj))
+// preempt evicts the victims and removes the nominations of pods of lower priority for the same node.
+func (s *Scheduler) preempt(ctx context.Context, pod *snapshot.Pod, result *cycle.PostFilterResult) {
+	if len(result.Victims) > 0 {
+		s.metrics.preempted.Inc()
+		s.metrics.victims.Observe(float64(len(result.Victims)))
+	}
+	for _, victim := range result.Victims {
+		if err := s.evict(ctx, pod, victim.Obj, result.Node); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Victim could not be taken away", "pod", klog.KObj(victim.Obj), "for",
+				klog.KObj(pod.Obj))
 		}
 	}
-	for _, p := range s.outranked(pod, room.Node) {
+	for _, p := range s.outranked(pod, result.Node) {
 		patch := []byte(`{"status":{"nominatedNodeName":null}}`)
-		_, err := s.client.CoreV1().Pods(p.Obj.Namespace).Patch(ctx, p.Obj.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := s.client.CoreV1().Pods(p.Obj.Namespace).Patch(ctx, p.Obj.Name, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Nomination could not be taken back", "pod", klog.KObj(p.Obj))
 		}
@@ -35,10 +39,8 @@ func (s *Scheduler) preempt(ctx context.Context, pod *snapshot.Pod, room *cycle.
 
 // outranked forgets and returns the pods of lower priority that are nominated to the node.
 func (s *Scheduler) outranked(pod *snapshot.Pod, node string) []*snapshot.Pod {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var lower []*snapshot.Pod
-	for _, p := range s.nominations.byNode[node] {
+	for _, p := range s.nominations.on(node) {
 		if p.Priority < pod.Priority {
 			lower = append(lower, p)
 		}
@@ -67,13 +69,15 @@ func (s *Scheduler) evict(ctx context.Context, pod *snapshot.Pod, victim *v1.Pod
 		return err
 	}
 	pods := s.client.CoreV1().Pods(victim.Namespace)
-	if _, err := pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+		"status"); err != nil {
 		return ignoreGone(err)
 	}
 	if err := pods.Delete(ctx, victim.Name, *metav1.NewPreconditionDeleteOptions(string(victim.UID))); err != nil {
 		return ignoreGone(err)
 	}
-	s.recorder[profile].Eventf(victim, pod.Obj, v1.EventTypeNormal, "Preempted", "Preempting", "Preempted by pod %v on node %v", pod.UID(), node)
+	s.Recorder(profile).Eventf(victim, pod.Obj, v1.EventTypeNormal, "Preempted", "Preempting",
+		"Preempted by pod %v on node %v", pod.UID(), node)
 	return nil
 }
 

@@ -11,8 +11,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// resources serves what each pod asks for, as the scheduler counts it, while this instance schedules; others answer nothing, so
-// that no pod counts twice (https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/#kube-scheduler-metrics).
+// resources serves the requests of each pod, as the scheduler counts them, while this instance leads; others answer
+// nothing, so that no pod counts twice
+// (https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/#kube-scheduler-metrics).
 func (s *Scheduler) resources() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(podResources{pods: func() []*v1.Pod {
@@ -36,7 +37,8 @@ func (s *Scheduler) resources() http.Handler {
 type podResources struct{ pods func() []*v1.Pod }
 
 func (podResources) desc(kind, of string) *prometheus.Desc {
-	return prometheus.NewDesc("kube_pod_resource_"+kind, of+" of a pod as the scheduler and kubelets count them, in the unit.",
+	return prometheus.NewDesc("kube_pod_resource_"+kind,
+		of+" of a pod as the scheduler and kubelets count them, in the unit.",
 		[]string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}, nil)
 }
 

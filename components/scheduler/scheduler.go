@@ -1,7 +1,7 @@
 // Package scheduler is kube-scheduler: it gives every pod that has none a node.
 //
 // Watches fill the snapshot and the queue; one loop takes a pod from the queue, decides by a pure cycle over the
-// snapshot, and assumes the pod to be where it decided, while bindings and refusals are written beside it.
+// snapshot, and assumes the pod to be where it decided, while bindings and statuses are written concurrently.
 package scheduler
 
 import (
@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
+	"quintet.dev/quintet/components/scheduler/commit"
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
@@ -28,8 +29,8 @@ import (
 	"quintet.dev/quintet/internal/leader"
 )
 
-// patience is how long a pod stays unschedulable before it is tried again without a reason.
-const patience = 5 * time.Minute
+// maxUnschedulable is how long a pod stays unschedulable before it is retried without an event.
+const maxUnschedulable = 5 * time.Minute
 
 // Scheduler gives pods nodes. Make it with New and run it once.
 type Scheduler struct {
@@ -37,27 +38,34 @@ type Scheduler struct {
 	client   kubernetes.Interface
 	profiles map[string]*profile
 	queue    *queue.Queue
+	hints    queue.Hints
 	metrics  *metrics
-	recorder map[string]events.EventRecorderLogger // by profile
+	recorder atomic.Pointer[map[string]events.EventRecorderLogger] // by profile
+	running  atomic.Pointer[context.Context]
 	synced   atomic.Bool
 	leads    atomic.Bool
 	pods     atomic.Pointer[cache.Store] // that the API server has; nil before they are watched
-	writes   errgroup.Group
-	serving  *certs.Files // nil for a self-signed certificate
+	writes   errgroup.Group              // short writes, a few at once
+	bindings sync.WaitGroup              // of pods that wait before they are bound
+	serving  *certs.Files                // nil for a self-signed certificate
+
+	nominations  *nominations
+	explanations *explanations
 
 	// mu guards what follows: watches change it, cycles read it.
-	mu          sync.Mutex
-	snapshot    *snapshot.Snapshot
-	nominations nominations
-	start       int
-	seed        uint64
+	mu       sync.Mutex
+	snapshot *snapshot.Snapshot
+	start    int
+	seed     uint64
 }
 
 // New makes a scheduler; it reads files but does not yet talk to the API server.
-func New(c Config) (*Scheduler, error) {
+func New(c Config, options ...Option) (*Scheduler, error) {
+	c.Apply(options...)
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
+	c.claims, c.working = newClaimCounter(), newWorkGauge()
 	profiles, hints, err := build(&c)
 	if err != nil {
 		return nil, err
@@ -70,31 +78,40 @@ func New(c Config) (*Scheduler, error) {
 		c.Leader.Watchdog = leader.NewWatchdog()
 	}
 	s := &Scheduler{
-		config:      c,
-		client:      c.Client,
-		profiles:    profiles,
-		snapshot:    snapshot.New(),
-		nominations: newNominations(),
-		seed:        c.Seed,
-		serving:     serving,
+		config:   c,
+		client:   c.Client,
+		profiles: profiles,
+		snapshot: snapshot.New(),
+		seed:     c.Seed,
+		serving:  serving,
+
+		nominations:  newNominations(),
+		explanations: newExplanations(),
 	}
 	s.queue = queue.New(queue.Config{
-		Clock:          c.Clock,
-		Hints:          hints,
-		Gate:           func(p *snapshot.Pod) string { return profiles[p.Obj.Spec.SchedulerName].gatedBy(p) },
-		InitialBackoff: c.InitialBackoff,
-		MaxBackoff:     c.MaxBackoff,
-		Patience:       patience,
-		Incoming:       func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
+		Clock:            c.Clock,
+		Hints:            hints,
+		Gate:             func(p *snapshot.Pod) string { return profiles[p.Obj.Spec.SchedulerName].gatedBy(p) },
+		InitialBackoff:   c.InitialBackoff,
+		MaxBackoff:       c.MaxBackoff,
+		MaxUnschedulable: c.MaxUnschedulable,
+		Less:             profiles[c.Profiles[0].Name].sorts[0].Less,
+		Incoming:         func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
 	})
-	s.metrics = newMetrics(s.queue)
+	s.metrics = newMetrics(s.queue, c.claims, c.working)
+	s.hints = hints
 	s.writes.SetLimit(c.Writers)
+	c.handles.Scheduler = s
 	return s, nil
 }
 
 // Run schedules until ctx ends; it returns an error if it can't start or loses leadership.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if s.config.WriteConfigTo != "" {
+		return s.config.write()
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	s.running.Store(&ctx)
 	if err := s.serve(ctx, group); err != nil {
 		return err
 	}
@@ -118,20 +135,41 @@ var errStopped = errors.New("stopped")
 
 // work watches, and schedules while it leads.
 func (s *Scheduler) work(ctx context.Context) error {
+	lead := s.lead
+	if s.config.DelayCacheUntilActive && s.config.Leader.Elect {
+		s.synced.Store(true) // a follower is ready to take over
+		lead = s.watchAndLead
+	} else {
+		ctx, cancel := context.WithCancel(ctx)
+		feeds, err := s.watch(ctx)
+		if err != nil {
+			cancel()
+			return err
+		}
+		defer feeds.shutdown()
+		defer cancel()
+		if !feeds.start(ctx) {
+			return nil
+		}
+		s.synced.Store(true)
+	}
+	return leader.Run(ctx, s.config.Leader, s.client, s.config.Identity, lead)
+}
+
+// watchAndLead begins to watch once it leads.
+func (s *Scheduler) watchAndLead(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	feeds, err := s.watch(ctx)
 	if err != nil {
 		cancel()
 		return err
 	}
-	defer feeds.Shutdown()
+	defer feeds.shutdown()
 	defer cancel()
-	feeds.StartWithContext(ctx)
-	if !cache.WaitFor(ctx, "", feeds.synced...) {
+	if !feeds.start(ctx) {
 		return nil
 	}
-	s.synced.Store(true)
-	return leader.Run(ctx, s.config.Leader, s.client, s.config.Identity, s.lead)
+	return s.lead(ctx)
 }
 
 // lead schedules until ctx ends.
@@ -143,7 +181,10 @@ func (s *Scheduler) lead(ctx context.Context) error {
 	var waking sync.WaitGroup
 	waking.Go(func() { s.queue.Run(ctx) })
 	defer waking.Wait()
-	defer func() { _ = s.writes.Wait() }()
+	defer func() {
+		s.bindings.Wait()
+		_ = s.writes.Wait()
+	}()
 	for {
 		item, err := s.queue.Pop(ctx)
 		if err != nil {
@@ -153,56 +194,60 @@ func (s *Scheduler) lead(ctx context.Context) error {
 	}
 }
 
-// try decides for one pod and has the decision written.
+// try decides for one pod and has the decision carried out.
 func (s *Scheduler) try(ctx context.Context, item *queue.Item) {
-	began := s.config.Clock.Now()
-	pod := item.Pod
-	d := s.decide(item)
-	if d == nil {
+	a := &attempt{item: item, pod: item.Pod, profile: s.profiles[item.Pod.Obj.Spec.SchedulerName],
+		began: s.config.Clock.Now()}
+	if !s.decide(ctx, a) {
 		s.queue.Done(item)
 		return
 	}
-	took := s.config.Clock.Since(began)
+	took := s.config.Clock.Since(a.began)
 	s.metrics.algorithm.Observe(took.Seconds())
-	if d.Node != "" {
+	switch {
+	case a.status != nil:
 		s.writes.Go(func() error {
-			s.bind(ctx, item, pod, d, began)
+			s.fail(ctx, a, a.status)
 			return nil
 		})
-		return
+	case a.placement != nil:
+		s.carryOut(ctx, a)
+	default:
+		s.metrics.attempt("unschedulable", a.pod.Obj.Spec.SchedulerName, took)
+		s.writes.Go(func() error {
+			s.refuse(ctx, a)
+			return nil
+		})
 	}
-	s.metrics.attempt("unschedulable", pod.Obj.Spec.SchedulerName, took)
-	s.writes.Go(func() error {
-		s.refuse(ctx, item, pod, d)
-		return nil
-	})
 }
 
-// decide runs a cycle and assumes its result; nil means that the pod needs no node any more.
-func (s *Scheduler) decide(item *queue.Item) *cycle.Decision {
+// decide runs a cycle and assumes its result; false means that the pod needs no node any more.
+func (s *Scheduler) decide(ctx context.Context, a *attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.Deleted(item) || item.Pod.Terminating() {
-		return nil
+	if s.queue.Deleted(a.item) || a.pod.Terminating() {
+		return false
 	}
 	s.seed++
-	d := s.profiles[item.Pod.Obj.Spec.SchedulerName].cycle.Schedule(s.snapshot, cycle.Request{
-		Pod:         item.Pod,
-		Nominations: s.nominations.byNode,
-		Nominated:   s.nominations.node(item.Pod),
+	d := a.profile.cycle.Schedule(s.snapshot, cycle.Request{
+		Pod:         a.pod,
+		Nominations: s.nominations.current(),
+		Nominated:   s.nominations.node(a.pod),
 		Start:       s.start,
 		Seed:        s.seed,
 	})
-	s.start = d.Next
-	if d.Node != "" {
-		s.snapshot.Assume(item.Pod, d.Node)
-		s.nominations.remove(item.Pod.UID())
-	} else if d.Room != nil && d.Room.Node != "" {
-		s.nominations.set(item.Pod, d.Room.Node)
-	} else if d.Room != nil && !d.Room.KeepNomination {
-		s.nominations.remove(item.Pod.UID())
+	a.decision, s.start = d, d.Next
+	switch result := d.PostFilterResult; {
+	case d.Err != nil:
+		a.status = commit.Failed(d.FailedBy, d.Err)
+	case d.Node != "":
+		s.reserve(ctx, a)
+	case result != nil && result.Node != "":
+		s.nominations.set(a.pod, result.Node)
+	case result != nil && !result.KeepNomination:
+		s.nominations.remove(a.pod.UID())
 	}
-	return d
+	return true
 }
 
 // Explain decides for a pod as the next cycle would, changes nothing, and tells for every node why not, or how well.
@@ -215,7 +260,8 @@ func (s *Scheduler) Explain(obj *v1.Pod) (*cycle.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.cycle.Schedule(s.snapshot, cycle.Request{
-		Pod: pod, Nominations: s.nominations.byNode, Nominated: s.nominations.node(pod), Start: s.start, Seed: s.seed + 1, Explain: true,
+		Pod: pod, Nominations: s.nominations.current(), Nominated: s.nominations.node(pod), Start: s.start,
+		Seed: s.seed + 1, Explain: true,
 	}), nil
 }
 

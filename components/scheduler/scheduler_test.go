@@ -91,11 +91,12 @@ func (c *cluster) pod(name string) *v1.Pod {
 	return p
 }
 
-// await waits until the pod is as told.
+// await waits until the pod satisfies the condition.
 func (c *cluster) await(name, what string, is func(*v1.Pod) bool) *v1.Pod {
 	c.Helper()
 	var last *v1.Pod
-	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool,
+		error) {
 		last = c.pod(name)
 		return is(last), nil
 	})
@@ -145,9 +146,11 @@ func (c *cluster) updateNode(n *v1.Node) {
 
 func newNode(name, cpu string) *v1.Node {
 	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name), Labels: map[string]string{v1.LabelHostname: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name),
+			Labels: map[string]string{v1.LabelHostname: name}},
 		Status: v1.NodeStatus{Allocatable: v1.ResourceList{
-			v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse("4Gi"), v1.ResourcePods: resource.MustParse("110"),
+			v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse("4Gi"),
+			v1.ResourcePods: resource.MustParse("110"),
 		}},
 	}
 }
@@ -156,7 +159,8 @@ func newPod(name, cpu string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("pod-" + name)},
 		Spec: v1.PodSpec{SchedulerName: v1.DefaultSchedulerName, Containers: []v1.Container{{
-			Name: "c", Image: "i", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}},
+			Name: "c", Image: "i",
+			Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}},
 		}}},
 	}
 }
@@ -215,7 +219,8 @@ func TestProfiles(t *testing.T) {
 	other.Spec.SchedulerName = "other"
 	stranger := newPod("stranger", "1")
 	stranger.Spec.SchedulerName = "stranger"
-	c := start(t, Config{Profiles: []Profile{{Name: "default-scheduler"}, {Name: "other"}}}, newNode("a", "4"), stranger, other, newPod("p", "1"))
+	c := start(t, Config{Profiles: []Profile{{Name: "default-scheduler"}, {Name: "other"}}}, newNode("a", "4"),
+		stranger, other, newPod("p", "1"))
 	c.bound("other", "a")
 	c.bound("p", "a")
 	if node := c.pod("stranger").Spec.NodeName; node != "" {
@@ -249,7 +254,8 @@ func TestPreempts(t *testing.T) {
 	high.Spec.Priority = ptr.To[int32](10)
 	c.createPod(high)
 	c.bound("high", "a")
-	if _, err := c.client.CoreV1().Pods("default").Get(t.Context(), "low", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := c.client.CoreV1().Pods("default").Get(t.Context(), "low",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the victim is still there: %v", err)
 	}
 	c.event("low", "Preempted", "Preempted by pod pod-high on node a")
@@ -261,7 +267,8 @@ func TestPreempts(t *testing.T) {
 func (c *cluster) event(pod, reason, note string) {
 	c.Helper()
 	var seen []string
-	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool,
+		error) {
 		list, err := c.client.EventsV1().Events("default").List(c.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -284,6 +291,17 @@ func TestMessageOfRefusal(t *testing.T) {
 	tainted := newNode("b", "8")
 	tainted.Spec.Taints = []v1.Taint{{Key: "k", Effect: v1.TaintEffectNoExecute}}
 	c := start(t, Config{}, newNode("a", "1"), tainted, newPod("p", "2"))
-	c.refused("p", "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, "+
-		"preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")
+	c.refused("p",
+		"0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, "+
+			"preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")
+}
+
+// eventually waits until is.
+func (c *cluster) eventually(what string, is func() bool) {
+	c.Helper()
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, 20*time.Second, true,
+		func(context.Context) (bool, error) { return is(), nil })
+	if err != nil {
+		c.Fatalf("%s: not in time", what)
+	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
@@ -18,29 +21,43 @@ import (
 // feeds are the informers and whether all that they read at first has been taken in.
 type feeds struct {
 	informers.SharedInformerFactory
-	synced []cache.DoneChecker
-	err    error
+	dynamic dynamicinformer.DynamicSharedInformerFactory // nil if no custom resource is watched
+	slices  *tracker.Tracker                             // nil if no devices are served
+	synced  []cache.DoneChecker
+	err     error
 }
 
 // watch prepares the informers that feed the snapshot and the queue.
 func (s *Scheduler) watch(ctx context.Context) (*feeds, error) {
-	f := &feeds{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(trim))}
-	pods := f.InformerFor(&v1.Pod{}, s.podInformer)
+	f := &feeds{SharedInformerFactory: s.config.handles.Informers}
+	pods := f.InformerFor(&v1.Pod{}, podInformer)
 	store := pods.GetStore()
 	s.pods.Store(&store)
 	feed(f, pods, s.addPod, s.updatePod, s.deletePod)
 	feed(f, f.Core().V1().Nodes().Informer(), s.addNode, s.updateNode, s.deleteNode)
 	feed(f, f.Core().V1().Namespaces().Informer(), s.addNamespace, s.updateNamespace, s.deleteNamespace)
-	served, err := s.served(ctx, "v1", "apps/v1", "policy/v1")
+	served, err := s.served(ctx, "v1", "apps/v1", "policy/v1", "storage.k8s.io/v1", "resource.k8s.io/v1")
 	if err != nil {
 		return nil, err
 	}
 	s.watchWorkloads(f, served)
+	s.watchVolumes(f, served)
+	if err := s.watchDevices(ctx, f, served); err != nil {
+		return nil, err
+	}
+	if err := s.watchOnDemand(f); err != nil {
+		return nil, err
+	}
 	return f, f.err
 }
 
+// source tells of changes: an informer, or what changes the objects of one.
+type source interface {
+	AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+}
+
 // feed adds typed functions as an informer's event handler.
-func feed[T any](f *feeds, informer cache.SharedIndexInformer, add func(T), update func(old, now T), remove func(T)) {
+func feed[T any](f *feeds, informer source, add func(T), update func(old, now T), remove func(T)) {
 	registration, err := informer.AddEventHandler(handler(add, update, remove))
 	if err != nil {
 		f.err = errors.Join(f.err, err)
@@ -49,7 +66,7 @@ func feed[T any](f *feeds, informer cache.SharedIndexInformer, add func(T), upda
 	f.synced = append(f.synced, registration.HasSyncedChecker())
 }
 
-// handler turns typed functions into an event handler.
+// handler adapts typed functions to an event handler.
 func handler[T any](add func(T), update func(old, now T), remove func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { add(obj.(T)) },
@@ -65,7 +82,7 @@ func handler[T any](add func(T), update func(old, now T), remove func(T)) cache.
 	}
 }
 
-// trim drops what nobody here reads.
+// trim drops managed fields, which the scheduler does not read.
 func trim(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
@@ -120,7 +137,9 @@ func (s *Scheduler) updatePod(old, now *v1.Pod) {
 		s.place(snapshot.NewPod(now))
 	case s.ours(now):
 		p := snapshot.NewPod(now)
-		s.nominations.follow(old.Status.NominatedNodeName, p)
+		if s.snapshot.Pod(now.UID) == nil { // one that is being bound holds its room already
+			s.nominations.follow(old.Status.NominatedNodeName, p)
+		}
 		s.queue.Add(p)
 	default:
 		s.gone(old)
@@ -156,6 +175,8 @@ func (s *Scheduler) deletePod(obj *v1.Pod) {
 // gone forgets a pod, wherever it is; the caller holds mu.
 func (s *Scheduler) gone(obj *v1.Pod) {
 	s.queue.Delete(obj.UID)
+	s.explanations.forget(obj.UID)
+	s.config.handles.Waiting.Reject(obj.UID)
 	nominated := s.nominations.remove(obj.UID)
 	if s.snapshot.RemovePod(obj.UID) || nominated {
 		s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: snapshot.NewPod(obj)})
@@ -174,7 +195,11 @@ func (s *Scheduler) updateNode(old, now *v1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshot.SetNode(now)
-	if kinds := nodeChanges(old, now); kinds != 0 {
+	kinds := nodeChanges(old, now)
+	if s.hints.Wants(queue.NodeConditions | queue.NodeAnnotations | queue.NodeFeatures) {
+		kinds |= rareNodeChanges(old, now)
+	}
+	if kinds != 0 {
 		s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
 	}
 }
@@ -188,8 +213,26 @@ func nodeChanges(old, now *v1.Node) queue.Kind {
 	if !maps.Equal(old.Labels, now.Labels) {
 		kinds |= queue.NodeLabels
 	}
-	if old.Spec.Unschedulable != now.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
+	if old.Spec.Unschedulable != now.Spec.Unschedulable ||
+		!equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
 		kinds |= queue.NodeTaints
+	}
+	return kinds
+}
+
+// rareNodeChanges names what changed in a node that few plug-ins ask for. The times of conditions are no change.
+func rareNodeChanges(old, now *v1.Node) queue.Kind {
+	var kinds queue.Kind
+	if !slices.EqualFunc(old.Status.Conditions, now.Status.Conditions, func(a, b v1.NodeCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	}) {
+		kinds |= queue.NodeConditions
+	}
+	if !maps.Equal(old.Annotations, now.Annotations) {
+		kinds |= queue.NodeAnnotations
+	}
+	if !slices.Equal(old.Status.DeclaredFeatures, now.Status.DeclaredFeatures) {
+		kinds |= queue.NodeFeatures
 	}
 	return kinds
 }

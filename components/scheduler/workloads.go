@@ -19,7 +19,8 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// watchWorkloads feeds what says which pods belong together. Kinds that the API server does not serve have no objects.
+// watchWorkloads watches the owners by which pods are grouped. Kinds that the API server does not serve have no
+// objects.
 func (s *Scheduler) watchWorkloads(f *feeds, served sets.Set[string]) {
 	if served.Has("services") {
 		workload(s, f, f.Core().V1().Services().Informer(), s.setService, s.removeService)
@@ -85,7 +86,8 @@ func workload[T any](s *Scheduler, f *feeds, informer cache.SharedIndexInformer,
 	feed(f, informer, locked(set), func(_, now T) { locked(set)(now) }, locked(remove))
 }
 
-func owner[T metav1.Object](s *Scheduler, f *feeds, informer cache.SharedIndexInformer, kind string, selector func(T) labels.Selector) {
+func owner[T metav1.Object](s *Scheduler, f *feeds, informer cache.SharedIndexInformer, kind string,
+	selector func(T) labels.Selector) {
 	key := func(obj T) snapshot.Owner {
 		return snapshot.Owner{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/scheduler/cycle"
-	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
@@ -26,76 +25,57 @@ func (s *Scheduler) record(ctx context.Context) (stop func()) {
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "Events will not be recorded")
 	}
-	s.recorder = map[string]events.EventRecorderLogger{}
+	recorders := map[string]events.EventRecorderLogger{}
 	for name := range s.profiles {
-		s.recorder[name] = broadcaster.NewRecorder(scheme(), name)
+		recorders[name] = broadcaster.NewRecorder(scheme(), name)
 	}
+	s.recorder.Store(&recorders)
 	return func() {
 		cancel()
 		broadcaster.Shutdown()
 	}
 }
 
-// bind writes where the pod goes.
-func (s *Scheduler) bind(ctx context.Context, item *queue.Item, pod *snapshot.Pod, d *cycle.Decision, began time.Time) {
-	obj := pod.Obj
-	binding := &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID},
-		Target:     v1.ObjectReference{Kind: "Node", Name: d.Node},
+// refuse writes why the pod is unschedulable, and preempts if the decision has victims. The pod is given back
+// afterwards, so that its next try can't overtake this one's writes.
+func (s *Scheduler) refuse(ctx context.Context, a *attempt) {
+	pod, d := a.pod, a.decision
+	if result := d.PostFilterResult; result != nil && result.Writes != nil {
+		if err := result.Writes(ctx); err != nil { // nothing that was decided with it holds
+			d.PostFilterResult = &cycle.PostFilterResult{Message: err.Error()}
+			s.nominations.remove(pod.UID())
+		}
 	}
-	profile := obj.Spec.SchedulerName
-	if err := s.client.CoreV1().Pods(obj.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
-		s.metrics.attempt("error", profile, s.config.Clock.Since(began))
-		s.unbind(ctx, item, pod, err)
-		return
-	}
-	now := s.config.Clock.Now()
-	s.metrics.attempt("scheduled", profile, now.Sub(began))
-	s.metrics.attempts.Observe(float64(item.Attempts))
-	s.metrics.sli.WithLabelValues(attemptsLabel(item.Attempts)).Observe(now.Sub(item.Since).Seconds())
-	s.queue.Done(item)
-	klog.FromContext(ctx).V(2).Info("Bound pod", "pod", klog.KObj(obj), "node", d.Node, "evaluatedNodes", d.Evaluated, "feasibleNodes", d.Feasible)
-	s.recorder[profile].Eventf(obj, nil, v1.EventTypeNormal, "Scheduled", "Binding",
-		"Successfully assigned %v/%v to %v", obj.Namespace, obj.Name, d.Node)
-}
-
-// unbind takes an assumption back whose binding failed.
-func (s *Scheduler) unbind(ctx context.Context, item *queue.Item, pod *snapshot.Pod, err error) {
-	s.mu.Lock()
-	if s.snapshot.Forget(pod.UID()) {
-		s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: pod})
-	}
-	s.mu.Unlock()
-	if !s.queue.Deleted(item) && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Pod could not be bound and will be tried again", "pod", klog.KObj(pod.Obj))
-		s.tell(ctx, pod, v1.PodReasonSchedulerError, err.Error(), nil)
-	}
-	s.queue.Retry(item)
-}
-
-// refuse writes why the pod has no node, and makes room if the decision says so. The pod is given back afterwards, so
-// that its next try can't overtake this one's writes.
-func (s *Scheduler) refuse(ctx context.Context, item *queue.Item, pod *snapshot.Pod, d *cycle.Decision) {
+	s.explanations.keep(explain(a, s.hints, s.config.Clock.Now()))
 	message := d.Message()
 	klog.FromContext(ctx).V(2).Info("Pod can't be scheduled", "pod", klog.KObj(pod.Obj), "reason", message)
 	s.tell(ctx, pod, v1.PodReasonUnschedulable, message, nominate(d))
-	if d.Room != nil && d.Room.Node != "" {
-		s.preempt(ctx, pod, d.Room)
+	if d.PostFilterResult != nil && d.PostFilterResult.Node != "" {
+		s.preempt(ctx, pod, d.PostFilterResult)
 	}
-	s.queue.Requeue(item, d.Plugins())
+	s.queue.Requeue(a.item, d.Plugins(), d.Pending())
+	s.forgetIfGone(a)
 }
 
 // tell writes the condition PodScheduled and, if node is not nil, status.nominatedNodeName; and an event.
 func (s *Scheduler) tell(ctx context.Context, pod *snapshot.Pod, reason, message string, node *string) {
 	obj := pod.Obj
-	s.recorder[obj.Spec.SchedulerName].Eventf(obj, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", truncate(message))
+	s.Recorder(obj.Spec.SchedulerName).Eventf(obj, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s",
+		truncate(message))
 	patch := statusPatch(obj, v1.PodCondition{
-		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: obj.Generation,
+		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: obj.Generation,
 	}, node, s.config.Clock.Now())
+	s.patchStatus(ctx, obj, patch)
+}
+
+// patchStatus writes a patch of a pod's status; nil is nothing to write.
+func (s *Scheduler) patchStatus(ctx context.Context, obj *v1.Pod, patch []byte) {
 	if patch == nil {
 		return
 	}
-	_, err := s.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := s.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Pod's status could not be written", "pod", klog.KObj(obj))
 	}
@@ -103,13 +83,13 @@ func (s *Scheduler) tell(ctx context.Context, pod *snapshot.Pod, reason, message
 
 // nominate is what becomes of status.nominatedNodeName; nil leaves it.
 func nominate(d *cycle.Decision) *string {
-	if d.Room == nil || d.Room.KeepNomination {
+	if d.PostFilterResult == nil || d.PostFilterResult.KeepNomination {
 		return nil
 	}
-	return &d.Room.Node
+	return &d.PostFilterResult.Node
 }
 
-// statusPatch returns nil if the pod's status says it all already.
+// statusPatch returns nil if the pod's status is up to date.
 func statusPatch(pod *v1.Pod, condition v1.PodCondition, node *string, now time.Time) []byte {
 	status := map[string]any{}
 	if node != nil && *node != pod.Status.NominatedNodeName {
@@ -137,6 +117,16 @@ func statusPatch(pod *v1.Pod, condition v1.PodCondition, node *string, now time.
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err != nil {
+		return nil // can't be: all of it is plain data
+	}
+	return patch
+}
+
+// nominationPatch sets status.nominatedNodeName.
+func nominationPatch(pod *v1.Pod, node string) []byte {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"nominatedNodeName": node}})
 	if err != nil {
 		return nil // can't be: all of it is plain data
 	}

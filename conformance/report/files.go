@@ -15,7 +15,8 @@ func (r *Report) WriteAll(dir string) error {
 	forms := []struct {
 		name  string
 		write func(io.Writer) error
-	}{{"report.json", r.WriteJSON}, {"junit.xml", r.WriteJUnit}, {"report.md", r.WriteMarkdown}, {"report.html", r.WriteHTML}}
+	}{{"report.json", r.WriteJSON}, {"junit.xml", r.WriteJUnit}, {"report.md", r.WriteMarkdown},
+		{"report.html", r.WriteHTML}}
 	var errs []error
 	for _, form := range forms {
 		errs = append(errs, writeFile(filepath.Join(dir, form.name), form.write))

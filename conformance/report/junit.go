@@ -37,8 +37,8 @@ type junitReason struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit XML: a suite for each component; Faulty becomes an error, Skipped and NotSupported
-// become skipped with their reason.
+// WriteJUnit writes the report as JUnit XML: a suite for each component; Faulty becomes an error, Skipped and
+// NotSupported become skipped with their reason.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	var doc junitSuites
 	for _, component := range r.Components() {

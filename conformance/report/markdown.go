@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes a summary for people who read it in a pull request: totals, a table per component, and the reasons
-// of what did not pass.
+// WriteMarkdown writes a summary for people who read it in a pull request: totals, a table per component, and the
+// reasons of what did not pass.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Conformance of %s\n\n", r.Cluster.Name)
 	fmt.Fprintf(&b, "%s, Kubernetes %s, %d nodes. Suite %s, %s, in %.1f s.\n\n",
-		r.Cluster.Server, r.Cluster.Version, len(r.Cluster.Nodes), r.Suite.Version, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds)
+		r.Cluster.Server, r.Cluster.Version, len(r.Cluster.Nodes), r.Suite.Version,
+		r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds)
 	b.WriteString("| component |")
 	for _, o := range Outcomes() {
 		fmt.Fprintf(&b, " %s |", o)
@@ -26,7 +27,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, component := range components {
 		fmt.Fprintf(&b, "\n## %s\n\n| case | outcome | seconds | requirement |\n|---|---|---|---|\n", component.Name)
 		for _, c := range component.Cases {
-			fmt.Fprintf(&b, "| `%s` | %s | %.2f | [%s](%s) |\n", c.ID, c.Outcome, c.Seconds, escapeCell(c.Requirement), c.Reference)
+			fmt.Fprintf(&b, "| `%s` | %s | %.2f | [%s](%s) |\n", c.ID, c.Outcome, c.Seconds, escapeCell(c.Requirement),
+				c.Reference)
 		}
 	}
 	reasons(&b, r.Cases)

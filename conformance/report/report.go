@@ -22,7 +22,7 @@ const (
 type Outcome string
 
 // Outcomes. A case that was not asked for is Skipped; one that needs a feature which the cluster does not declare is
-// NotSupported; one that could not be judged, because the suite itself or its connection broke, is Faulty.
+// NotSupported; one without a verdict, because the suite itself or its connection broke, is Faulty.
 const (
 	Passed       Outcome = "Passed"
 	Failed       Outcome = "Failed"
@@ -70,16 +70,16 @@ type Node struct {
 
 // Case is one case with its specification and result.
 type Case struct {
-	ID          string       `json:"id"`
-	Component   string       `json:"component"`
-	Requirement string       `json:"requirement"`
-	Reference   string       `json:"reference"`
-	Needs       []string     `json:"needs,omitempty"`
-	Since       string       `json:"since"`
-	Outcome     Outcome      `json:"outcome"`
-	Reason      string       `json:"reason,omitempty"` // why it is not Passed
-	Seconds     float64      `json:"seconds"`
-	Score       *score.Score `json:"score,omitempty"`
+	ID          string          `json:"id"`
+	Component   string          `json:"component"`
+	Requirement string          `json:"requirement"`
+	Reference   string          `json:"reference"`
+	Needs       []string        `json:"needs,omitempty"`
+	Since       string          `json:"since"`
+	Outcome     Outcome         `json:"outcome"`
+	Reason      string          `json:"reason,omitempty"` // why it is not Passed
+	Seconds     float64         `json:"seconds"`
+	Score       *score.Timeline `json:"score,omitempty"`
 }
 
 // Totals counts cases by outcome.
@@ -88,7 +88,7 @@ type Totals map[Outcome]int
 // Totals of the whole report.
 func (r *Report) Totals() Totals { return count(r.Cases) }
 
-// Component is the part of a report that speaks of one component.
+// Component is the part of a report about one component.
 type Component struct {
 	Name   string
 	Cases  []Case
@@ -112,7 +112,7 @@ func (r *Report) Components() []Component {
 	return out
 }
 
-// Conformant reports whether every case that was judged passed, and at least one was.
+// Conformant reports whether every case with a verdict passed, and at least one was.
 func (r *Report) Conformant() bool {
 	t := r.Totals()
 	return t[Passed] > 0 && t[Failed] == 0 && t[Faulty] == 0
@@ -133,7 +133,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Read reads a report and refuses what is not one of this version.
+// Read reads a report; another version is an error.
 func Read(in io.Reader) (*Report, error) {
 	var r Report
 	if err := json.NewDecoder(in).Decode(&r); err != nil {

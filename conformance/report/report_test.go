@@ -13,20 +13,23 @@ import (
 func sample() *Report {
 	return &Report{
 		APIVersion: APIVersion, Kind: Kind,
-		Suite:   Suite{Version: "0.1", Features: []string{"pods"}},
-		Cluster: Cluster{Name: "demo <1>", Server: "https://127.0.0.1:6443", Version: "v1.36.6", Nodes: []Node{{Name: "n1", Kubelet: "v1.36.6"}}},
+		Suite: Suite{Version: "0.1", Features: []string{"pods"}},
+		Cluster: Cluster{Name: "demo <1>", Server: "https://127.0.0.1:6443", Version: "v1.36.6",
+			Nodes: []Node{{Name: "n1", Kubelet: "v1.36.6"}}},
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 2.5,
 		Cases: []Case{
-			{ID: "api/a", Component: "kube-apiserver", Requirement: "It MUST.", Reference: "https://example.com/a", Outcome: Passed, Seconds: 1},
-			{ID: "api/b", Component: "kube-apiserver", Requirement: "It MUST | too.", Reference: "https://example.com/b", Outcome: Failed, Reason: "want <x>\nsecond line", Seconds: 1},
+			{ID: "api/a", Component: "kube-apiserver", Requirement: "It MUST.", Reference: "https://example.com/a",
+				Outcome: Passed, Seconds: 1},
+			{ID: "api/b", Component: "kube-apiserver", Requirement: "It MUST | too.",
+				Reference: "https://example.com/b", Outcome: Failed, Reason: "want <x>\nsecond line", Seconds: 1},
 			{ID: "node/c", Component: "kubelet", Outcome: NotSupported, Reason: "the cluster has no pods"},
 			{ID: "node/d", Component: "kubelet", Outcome: Faulty, Reason: "connection refused"},
-			{ID: "flow/e", Component: "flow", Outcome: Passed, Seconds: 0.5, Score: &score.Score{
-				Players: []string{"client", "kube-scheduler", "kubelet"},
-				Notes: []score.Note{
-					{At: 1, Player: "client", Object: "Pod p", What: "created", Mark: score.Accepted},
-					{At: 5.25, Player: "kube-scheduler", Object: "Pod p", What: "bound to <n1>", Mark: score.Bound},
-					{At: 1305.25, Player: "kubelet", Object: "Pod p", What: "phase Running", Mark: score.Running},
+			{ID: "flow/e", Component: "flow", Outcome: Passed, Seconds: 0.5, Score: &score.Timeline{
+				Actors: []string{"client", "kube-scheduler", "kubelet"},
+				Entries: []score.Entry{
+					{At: 1, Actor: "client", Object: "Pod p", What: "created", Milestone: score.Accepted},
+					{At: 5.25, Actor: "kube-scheduler", Object: "Pod p", What: "bound to <n1>", Milestone: score.Bound},
+					{At: 1305.25, Actor: "kubelet", Object: "Pod p", What: "phase Running", Milestone: score.Running},
 				}}},
 		},
 	}
@@ -41,7 +44,7 @@ func TestReadTakesWhatWriteWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Cases) != 5 || got.Cases[4].Score.Notes[1].Mark != score.Bound {
+	if len(got.Cases) != 5 || got.Cases[4].Score.Entries[1].Milestone != score.Bound {
 		t.Errorf("read back %+v", got)
 	}
 	if _, err := Read(strings.NewReader(`{"apiVersion":"v0","kind":"Other"}`)); err == nil {
@@ -77,10 +80,12 @@ func TestJUnitKeepsTheOutcomesApart(t *testing.T) {
 		t.Fatalf("suites = %d", len(got.Suites))
 	}
 	api, kubelet := got.Suites[0], got.Suites[1]
-	if api.Tests != 2 || api.Failures != 1 || api.Cases[1].Failure == nil || api.Cases[1].Failure.Message != "want <x>" {
+	if api.Tests != 2 || api.Failures != 1 || api.Cases[1].Failure == nil ||
+		api.Cases[1].Failure.Message != "want <x>" {
 		t.Errorf("kube-apiserver: %+v", api)
 	}
-	if kubelet.Errors != 1 || kubelet.Skipped != 1 || !strings.HasPrefix(kubelet.Cases[0].Skipped.Message, "NotSupported: ") {
+	if kubelet.Errors != 1 || kubelet.Skipped != 1 ||
+		!strings.HasPrefix(kubelet.Cases[0].Skipped.Message, "NotSupported: ") {
 		t.Errorf("kubelet: %+v", kubelet)
 	}
 }
@@ -90,7 +95,8 @@ func TestMarkdownNamesEveryCase(t *testing.T) {
 	if err := sample().WriteMarkdown(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| kube-apiserver | 1 | 1 | 0 | 0 | 0 |", "`node/d`", "### Faulty: node/d", "It MUST \\| too."} {
+	for _, want := range []string{"| kube-apiserver | 1 | 1 | 0 | 0 | 0 |", "`node/d`", "### Faulty: node/d",
+		"It MUST \\| too."} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -103,7 +109,8 @@ func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{"demo &lt;1&gt;", "want &lt;x&gt;", "bound to &lt;n1&gt;", "1.305 s", `id="score-flow/e"`, "&#43;4.2 ms", "kube-apiserver"} {
+	for _, want := range []string{"demo &lt;1&gt;", "want &lt;x&gt;", "bound to &lt;n1&gt;", "1.305 s",
+		`id="score-flow/e"`, "&#43;4.2 ms", "kube-apiserver"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
@@ -121,7 +128,8 @@ func TestCompareListsOnlyChanges(t *testing.T) {
 	after.Cases = append(after.Cases[:2:2], Case{ID: "api/new", Outcome: Failed})
 	got := Compare(before, after)
 	want := []Change{
-		{"api/b", Failed, Passed}, {"api/new", "", Failed}, {"flow/e", Passed, ""}, {"node/c", NotSupported, ""}, {"node/d", Faulty, ""},
+		{"api/b", Failed, Passed}, {"api/new", "", Failed}, {"flow/e", Passed, ""}, {"node/c", NotSupported, ""},
+		{"node/d", Faulty, ""},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("changes = %v", got)

@@ -23,39 +23,43 @@ const (
 // apiLane is drawn even when it wrote nothing: every arrow ends there.
 const apiLane = "kube-apiserver"
 
-// sequence draws a score: a lane per player, a row per note with its real time, an arrow from whoever wrote to the API
-// server. Times are printed, not drawn to scale: notes come in bursts.
-func sequence(s *score.Score) template.HTML {
+// sequence draws a timeline: a lane per component, a row per entry with its real time, an arrow from the writer to the
+// API server. Times are printed, not drawn to scale: entries come in bursts.
+func sequence(s *score.Timeline) template.HTML {
 	lanes := lanesOf(s)
 	width := timeColumn + laneWidth*len(lanes) + labelWidth
-	height := headHeight + rowHeight*len(s.Notes) + 12
+	height := headHeight + rowHeight*len(s.Entries) + 12
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="seq" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="sequence diagram">`, width, height, width, height)
+	fmt.Fprintf(&b,
+		`<svg class="seq" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="sequence diagram">`, width,
+		height, width, height)
 	for i, lane := range lanes {
 		x := laneX(i)
 		y := 16 + 16*(i%2) // names are wider than lanes, so neighbours stand on different lines
 		fmt.Fprintf(&b, `<line class="life" x1="%d" y1="%d" x2="%d" y2="%d"/>`, x, y+8, x, height-6)
-		fmt.Fprintf(&b, `<text class="lane" x="%d" y="%d" text-anchor="middle">%s</text>`, x, y, html.EscapeString(lane))
+		fmt.Fprintf(&b, `<text class="lane" x="%d" y="%d" text-anchor="middle">%s</text>`, x, y,
+			html.EscapeString(lane))
 	}
 	api := laneX(slices.Index(lanes, apiLane))
-	for i, n := range s.Notes {
-		drawNote(&b, n, headHeight+rowHeight*i, laneX(slices.Index(lanes, n.Player)), api, timeColumn+laneWidth*len(lanes))
+	for i, n := range s.Entries {
+		drawEntry(&b, n, headHeight+rowHeight*i, laneX(slices.Index(lanes, n.Actor)), api,
+			timeColumn+laneWidth*len(lanes))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // every text in it went through EscapeString
 }
 
-// lanesOf orders the players as a write travels, those that nobody knows last.
-func lanesOf(s *score.Score) []string {
+// lanesOf orders the components in the order in which they usually write, unknown ones last.
+func lanesOf(s *score.Timeline) []string {
 	var lanes []string
 	for _, known := range []string{"client", apiLane, "kube-controller-manager", "kube-scheduler", "kubelet"} {
-		if known == apiLane || slices.Contains(s.Players, known) {
+		if known == apiLane || slices.Contains(s.Actors, known) {
 			lanes = append(lanes, known)
 		}
 	}
-	for _, player := range s.Players {
-		if !slices.Contains(lanes, player) {
-			lanes = append(lanes, player)
+	for _, component := range s.Actors {
+		if !slices.Contains(lanes, component) {
+			lanes = append(lanes, component)
 		}
 	}
 	return lanes
@@ -63,10 +67,10 @@ func lanesOf(s *score.Score) []string {
 
 func laneX(i int) int { return timeColumn + laneWidth*i + laneWidth/2 }
 
-func drawNote(b *strings.Builder, n score.Note, y, from, to, labelX int) {
+func drawEntry(b *strings.Builder, n score.Entry, y, from, to, labelX int) {
 	class := "note"
-	if n.Mark != "" {
-		class += " mark " + string(n.Mark)
+	if n.Milestone != "" {
+		class += " mark " + string(n.Milestone)
 	}
 	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, class, html.EscapeString(n.Object+": "+n.What))
 	fmt.Fprintf(b, `<text class="at" x="%d" y="%d" text-anchor="end">%s</text>`, timeColumn-10, y+4, millis(n.At))
@@ -100,16 +104,16 @@ func shorten(s string, runes int) string {
 
 // step is one milestone of a flow and the time since the one before.
 type step struct {
-	Mark  score.Mark
+	Mark  score.Milestone
 	At    string
 	Delta string
 }
 
 // milestones lists the first time of each mark, in order of time.
-func milestones(s *score.Score) []step {
-	marks := []score.Mark{score.Accepted, score.Bound, score.Pulled, score.Started, score.Running}
+func milestones(s *score.Timeline) []step {
+	marks := []score.Milestone{score.Accepted, score.Bound, score.Pulled, score.Started, score.Running}
 	type point struct {
-		mark score.Mark
+		mark score.Milestone
 		at   float64
 	}
 	var points []point

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// describe tells in words what changed between two versions of an object; before is nil for the first one seen. A note
-// without a player was written by whoever the managed fields name.
-func describe(kind watch.EventType, before metav1.Object, after runtime.Object) []Note {
+// describe returns the changes between two versions of an object; before is nil for the first one seen. The writer of
+// an entry without a component is taken from the managed fields.
+func describe(kind watch.EventType, before metav1.Object, after runtime.Object) []Entry {
 	switch o := after.(type) {
 	case *corev1.Pod:
 		old, _ := before.(*corev1.Pod)
@@ -37,71 +37,72 @@ func describe(kind watch.EventType, before metav1.Object, after runtime.Object) 
 	return nil
 }
 
-func existence(kind watch.EventType) []Note {
+func existence(kind watch.EventType) []Entry {
 	if kind == watch.Deleted {
-		return []Note{{Player: "kube-apiserver", What: "removed", Mark: Gone}}
+		return []Entry{{Actor: "kube-apiserver", What: "removed", Milestone: Gone}}
 	}
-	return []Note{{What: "created", Mark: Accepted}}
+	return []Entry{{What: "created", Milestone: Accepted}}
 }
 
-func counts(oldWant, want, oldReady, ready int32) []Note {
-	var notes []Note
+func counts(oldWant, want, oldReady, ready int32) []Entry {
+	var notes []Entry
 	if oldWant != want {
-		notes = append(notes, Note{What: fmt.Sprintf("scaled from %d to %d", oldWant, want)})
+		notes = append(notes, Entry{What: fmt.Sprintf("scaled from %d to %d", oldWant, want)})
 	}
 	if oldReady != ready {
-		notes = append(notes, Note{What: fmt.Sprintf("%d of %d ready", ready, want)})
+		notes = append(notes, Entry{What: fmt.Sprintf("%d of %d ready", ready, want)})
 	}
 	return notes
 }
 
-func describePod(kind watch.EventType, old, pod *corev1.Pod) []Note {
+func describePod(kind watch.EventType, old, pod *corev1.Pod) []Entry {
 	if old == nil || kind == watch.Deleted {
 		return existence(kind)
 	}
-	var notes []Note
+	var notes []Entry
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
-		// A binding leaves no managed fields: the pod's own scheduler is who may write it.
-		notes = append(notes, Note{Player: program(pod.Spec.SchedulerName), What: "bound to " + pod.Spec.NodeName, Mark: Bound})
+		// A binding leaves no managed fields: its writer is the pod's scheduler.
+		notes = append(notes, Entry{Actor: program(pod.Spec.SchedulerName), What: "bound to " + pod.Spec.NodeName,
+			Milestone: Bound})
 	}
 	if old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
-		notes = append(notes, Note{Player: "kube-apiserver", What: "deletion asked for"})
+		notes = append(notes, Entry{Actor: "kube-apiserver", What: "deletion asked for"})
 	}
 	if old.Status.Phase != pod.Status.Phase {
-		n := Note{What: "phase " + string(pod.Status.Phase)}
+		n := Entry{What: "phase " + string(pod.Status.Phase)}
 		if pod.Status.Phase == corev1.PodRunning {
-			n.Mark = Running
+			n.Milestone = Running
 		}
 		notes = append(notes, n)
 	}
 	if !ready(old) && ready(pod) {
-		notes = append(notes, Note{What: "ready at " + pod.Status.PodIP})
+		notes = append(notes, Entry{What: "ready at " + pod.Status.PodIP})
 	}
 	if r := refusal(pod); r != "" && r != refusal(old) {
-		notes = append(notes, Note{What: r})
+		notes = append(notes, Entry{What: r})
 	}
 	return notes
 }
 
-func describeEvent(kind watch.EventType, e *corev1.Event) []Note {
+func describeEvent(kind watch.EventType, e *corev1.Event) []Entry {
 	if kind == watch.Deleted {
 		return nil
 	}
-	player := e.Source.Component
-	if player == "" {
-		player = e.ReportingController
+	component := e.Source.Component
+	if component == "" {
+		component = e.ReportingController
 	}
-	n := Note{Player: program(player), What: fmt.Sprintf("event %s: %s", e.Reason, e.Message)}
+	n := Entry{Actor: program(component), What: fmt.Sprintf("event %s: %s", e.Reason, e.Message)}
 	switch e.Reason {
 	case "Pulled":
-		n.Mark = Pulled
+		n.Milestone = Pulled
 	case "Started":
-		n.Mark = Started
+		n.Milestone = Started
 	}
-	return []Note{n}
+	return []Entry{n}
 }
 
-// program finds the player behind the name that an event carries: controllers sign with their own names.
+// program returns the component that reports events under a name: controllers use their own names.
 func program(reporter string) string {
 	switch {
 	case reporter == corev1.DefaultSchedulerName:

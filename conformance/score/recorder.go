@@ -24,14 +24,14 @@ type Recorder struct {
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
-	notes []Note
+	notes []Entry
 	seen  map[string]metav1.Object // last version by kind and name
 }
 
 type watchFunc func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 
-// Record starts to record what happens in namespace. manager is the field manager that the caller's own writes carry, and
-// is shown as "client". It returns once all watches are established, so that nothing after it is missed.
+// Record starts to record what happens in namespace. manager is the field manager that the caller's own writes carry,
+// and is shown as "client". It returns once all watches are established, so that nothing after it is missed.
 func Record(ctx context.Context, client kubernetes.Interface, namespace, manager string) (*Recorder, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Recorder{started: time.Now(), client: manager, cancel: cancel, seen: map[string]metav1.Object{}}
@@ -56,10 +56,10 @@ func Record(ctx context.Context, client kubernetes.Interface, namespace, manager
 }
 
 // Stop ends the recording and returns the score, notes in the order of time.
-func (r *Recorder) Stop() *Score {
+func (r *Recorder) Stop() *Timeline {
 	r.cancel()
 	r.wg.Wait()
-	slices.SortStableFunc(r.notes, func(a, b Note) int {
+	slices.SortStableFunc(r.notes, func(a, b Entry) int {
 		switch {
 		case a.At < b.At:
 			return -1
@@ -68,10 +68,10 @@ func (r *Recorder) Stop() *Score {
 		}
 		return 0
 	})
-	s := &Score{Started: r.started, Notes: r.notes}
+	s := &Timeline{Started: r.started, Entries: r.notes}
 	for _, n := range r.notes {
-		if !slices.Contains(s.Players, n.Player) {
-			s.Players = append(s.Players, n.Player)
+		if !slices.Contains(s.Actors, n.Actor) {
+			s.Actors = append(s.Actors, n.Actor)
 		}
 	}
 	return s
@@ -96,11 +96,11 @@ func (r *Recorder) see(kind watch.EventType, typed runtime.Object, object metav1
 	for _, n := range describe(kind, before, typed) {
 		n.At = float64(at.Microseconds()) / 1000
 		n.Object = subject(name, typed)
-		if n.Player == "" {
-			n.Player = writer(before, object)
+		if n.Actor == "" {
+			n.Actor = writer(before, object)
 		}
-		if n.Player == r.client {
-			n.Player = "client"
+		if n.Actor == r.client {
+			n.Actor = "client"
 		}
 		r.notes = append(r.notes, n)
 	}

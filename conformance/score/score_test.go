@@ -14,7 +14,8 @@ import (
 )
 
 func written(manager string, at int) []metav1.ManagedFieldsEntry {
-	return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: time.Unix(int64(at), 0)}}}
+	return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		Time: &metav1.Time{Time: time.Unix(int64(at), 0)}}}
 }
 
 func pod(manager string, at int, change func(*corev1.Pod)) *corev1.Pod {
@@ -50,21 +51,26 @@ func TestDescribeTellsTheMilestonesOfAPod(t *testing.T) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
 	refused := func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/0"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: "Unschedulable", Message: "0/0"}}
 	}
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
 	for name, c := range map[string]struct {
 		kind   watch.EventType
 		before *corev1.Pod
 		after  *corev1.Pod
-		want   []Note
+		want   []Entry
 	}{
-		"created": {watch.Added, nil, pod("a", 1, nil), []Note{{What: "created", Mark: Accepted}}},
-		"bound":   {watch.Modified, pod("a", 1, nil), pod("a", 1, bound), []Note{{Player: "kube-scheduler", What: "bound to n1", Mark: Bound}}},
-		"running": {watch.Modified, pod("a", 1, bound), pod("a", 1, running), []Note{{What: "phase Running", Mark: Running}, {What: "ready at 10.0.0.1"}}},
-		"refused": {watch.Modified, pod("a", 1, nil), pod("a", 1, refused), []Note{{What: "Unschedulable: 0/0"}}},
-		"leaving": {watch.Modified, pod("a", 1, nil), pod("a", 1, leaving), []Note{{Player: "kube-apiserver", What: "deletion asked for"}}},
-		"gone":    {watch.Deleted, pod("a", 1, nil), pod("a", 1, nil), []Note{{Player: "kube-apiserver", What: "removed", Mark: Gone}}},
+		"created": {watch.Added, nil, pod("a", 1, nil), []Entry{{What: "created", Milestone: Accepted}}},
+		"bound": {watch.Modified, pod("a", 1, nil), pod("a", 1, bound),
+			[]Entry{{Actor: "kube-scheduler", What: "bound to n1", Milestone: Bound}}},
+		"running": {watch.Modified, pod("a", 1, bound), pod("a", 1, running),
+			[]Entry{{What: "phase Running", Milestone: Running}, {What: "ready at 10.0.0.1"}}},
+		"refused": {watch.Modified, pod("a", 1, nil), pod("a", 1, refused), []Entry{{What: "Unschedulable: 0/0"}}},
+		"leaving": {watch.Modified, pod("a", 1, nil), pod("a", 1, leaving),
+			[]Entry{{Actor: "kube-apiserver", What: "deletion asked for"}}},
+		"gone": {watch.Deleted, pod("a", 1, nil), pod("a", 1, nil),
+			[]Entry{{Actor: "kube-apiserver", What: "removed", Milestone: Gone}}},
 		"nothing": {watch.Modified, pod("a", 1, nil), pod("a", 2, nil), nil},
 	} {
 		var before metav1.Object
@@ -93,19 +99,23 @@ func TestRecorderOrdersWhatItSaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open["replicasets"].Add(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n", ManagedFields: written("kube-controller-manager", 1)}})
+	open["replicasets"].Add(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n",
+		ManagedFields: written("kube-controller-manager", 1)}})
 	wait(t, recorder, 1)
 	open["pods"].Add(pod("conformance", 2, nil))
 	wait(t, recorder, 2)
-	open["events"].Add(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "n"}, Reason: "Pulled", Message: "had it",
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "p"}, Source: corev1.EventSource{Component: "kubelet"}})
+	open["events"].Add(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e",
+		Namespace: "n"}, Reason: "Pulled", Message: "had it",
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "p"},
+		Source:         corev1.EventSource{Component: "kubelet"}})
 	wait(t, recorder, 3)
 	s := recorder.Stop()
-	if want := []string{"kube-controller-manager", "client", "kubelet"}; !slices.Equal(s.Players, want) {
-		t.Errorf("players = %v, want %v", s.Players, want)
+	if want := []string{"kube-controller-manager", "client", "kubelet"}; !slices.Equal(s.Actors, want) {
+		t.Errorf("actors = %v, want %v", s.Actors, want)
 	}
-	if s.Notes[2].Mark != Pulled || s.Notes[2].What != "event Pulled: had it" || s.Notes[2].Object != "Pod p" {
-		t.Errorf("the event reads %+v", s.Notes[2])
+	if s.Entries[2].Milestone != Pulled || s.Entries[2].What != "event Pulled: had it" ||
+		s.Entries[2].Object != "Pod p" {
+		t.Errorf("the event reads %+v", s.Entries[2])
 	}
 	if _, ok := s.First(Running); ok {
 		t.Error("nothing ran")

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Component is the part of a cluster that a case judges. A case belongs to the one that fails when it fails.
+// Component is the part of a cluster that a case tests. A case belongs to the one that fails when it fails.
 type Component string
 
-// Components, in the order of the road of a pod; Flow judges all of them together.
+// Components, in the order of the lifecycle of a pod; Flow tests all of them together.
 const (
 	APIServer     Component = "kube-apiserver"
 	Scheduler     Component = "kube-scheduler"
@@ -40,13 +40,20 @@ const (
 	NodeAccess      Feature = "node-access"    // the suite itself reaches the addresses of nodes
 	ProtobufWire    Feature = "protobuf"       // the API is served as protobuf, too
 	TableOutput     Feature = "server-table"   // the API server prints
+	DefaultStorage  Feature = "storage"        // there is a default StorageClass
+	ResourceMetrics Feature = "metrics"        // metrics.k8s.io is served, as by metrics-server
+
+	CSIVolumes       Feature = "csi"           // there is a StorageClass of a CSI driver
+	CSIInlineVolumes Feature = "csi-inline"    // such a driver makes volumes that pods describe themselves
+	CSIExpansion     Feature = "csi-expansion" // such a class lets volumes grow
 )
 
 // Features lists all features.
 func Features() []Feature {
 	return []Feature{
 		HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, NetworkPolicies,
-		LoadBalancers, NodeAccess, ProtobufWire, TableOutput,
+		LoadBalancers, NodeAccess, ProtobufWire, TableOutput, DefaultStorage, ResourceMetrics,
+		CSIVolumes, CSIInlineVolumes, CSIExpansion,
 	}
 }
 
@@ -64,8 +71,10 @@ type Case struct {
 	Since string
 	// Timeout bounds Run; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Score asks for a recording of everything that happens in the case's namespace.
+	// Score records the timeline of the case's namespace.
 	Score bool
+	// Serial tells that the case would disturb others, or be disturbed by them: it runs alone.
+	Serial bool
 	// Run checks the requirement in t's own fresh namespace, which is deleted afterwards.
 	Run func(ctx context.Context, t *T)
 }

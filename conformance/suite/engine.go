@@ -2,16 +2,15 @@ package suite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/ginkgo/v2/formatter"
 	"github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,87 +18,78 @@ import (
 	"quintet.dev/quintet/conformance/score"
 )
 
-// Engine runs cases as Ginkgo specs. Ginkgo keeps its tree of specs for the whole process, so that an engine runs once
-// per process.
+// Engine runs cases side by side. Each has a namespace of its own, so that they don't see each other; those that would
+// disturb others are Serial and run alone, after the others.
 type Engine struct {
 	Cluster *Cluster
 	Cases   []Case
 	// Filter picks cases by identifier; nil picks all.
 	Filter *regexp.Regexp
+	// Parallel is how many cases run at once; below 1 means one.
+	Parallel int
 	// Timeout bounds every case that is given longer; 0 for none.
 	Timeout time.Duration
-	// Progress gets a line per case; nil for none.
+	// Progress gets a line per case, when it ends; nil for none.
 	Progress io.Writer
+
+	progressMu sync.Mutex
 }
 
-// result is what one spec leaves behind.
+// result is what one case leaves behind.
 type result struct {
 	outcome report.Outcome
 	reason  string
 	seconds float64
-	score   *score.Score
+	score   *score.Timeline
 }
 
-// failer takes Ginkgo's verdict on the whole suite; the report says it more finely.
-type failer struct{}
-
-func (failer) Fail() {}
-
-// Run runs the cases in order and returns them with their outcomes. Cases that ctx's end left no time for are Skipped. It
-// fails only when Ginkgo itself could not run.
-func (e *Engine) Run(ctx context.Context) ([]report.Case, error) {
+// Run runs the cases and returns them, in their order, with their outcomes. Those that ctx's end left no time for are
+// Skipped.
+func (e *Engine) Run(ctx context.Context) []report.Case {
 	results := make([]result, len(e.Cases))
-	ginkgo.Describe("conformance", func() {
-		for i := range e.Cases {
-			e.spec(ctx, &e.Cases[i], &results[i])
-		}
-	})
-	// The engine tells of each case in one line; Ginkgo's own rendering would come in between.
-	terminal := formatter.ColorableStdOut
-	formatter.ColorableStdOut = io.Discard
-	defer func() { formatter.ColorableStdOut = terminal }()
-	suiteConfig, reporterConfig := ginkgo.GinkgoConfiguration()
-	suiteConfig.Timeout = time.Hour
-	ginkgo.RunSpecs(failer{}, "conformance", suiteConfig, reporterConfig)
-
+	e.runAll(ctx, results, max(e.Parallel, 1), func(c *Case) bool { return !c.Serial })
+	e.runAll(ctx, results, 1, func(c *Case) bool { return c.Serial })
 	cases := make([]report.Case, len(e.Cases))
-	ran := false
 	for i := range e.Cases {
-		ran = ran || results[i].outcome != ""
-		if results[i].outcome == "" {
-			results[i] = result{outcome: report.Skipped, reason: "the run was ended before"}
-		}
 		cases[i] = e.Cases[i].report(results[i])
 	}
-	if !ran {
-		return nil, errors.New("conformance: the engine ran no case")
+	return cases
+}
+
+// runAll runs the picked cases, as many at once as parallel says, in their order.
+func (e *Engine) runAll(ctx context.Context, results []result, parallel int, pick func(*Case) bool) {
+	var running errgroup.Group
+	running.SetLimit(parallel)
+	for i := range e.Cases {
+		if c := &e.Cases[i]; pick(c) {
+			running.Go(func() error {
+				results[i] = e.runCase(ctx, c)
+				return nil
+			})
+		}
 	}
-	return cases, nil
+	_ = running.Wait() // a case's failure is its result
 }
 
-func (e *Engine) spec(ctx context.Context, c *Case, out *result) {
-	ginkgo.It(fmt.Sprintf("%s [%s]", c.ID, c.Component), func() {
-		if e.Filter != nil && !e.Filter.MatchString(c.ID) {
-			*out = result{outcome: report.Skipped, reason: "not asked for"}
-			ginkgo.Skip(out.reason)
-		}
-		if ctx.Err() != nil {
-			ginkgo.Skip("the run was ended")
-		}
-		if missing := e.Cluster.missing(c.Needs); missing != "" {
-			*out = result{outcome: report.NotSupported, reason: "the cluster has no " + missing}
-			e.progress(c, out)
-			ginkgo.Skip(out.reason)
-		}
-		*out = e.run(ctx, c)
-		e.progress(c, out)
-		if out.outcome != report.Passed {
-			ginkgo.Fail(fmt.Sprintf("%s: %s", out.outcome, out.reason))
-		}
-	})
+// runCase runs a case, unless it is skipped.
+func (e *Engine) runCase(ctx context.Context, c *Case) result {
+	switch {
+	case e.Filter != nil && !e.Filter.MatchString(c.ID):
+		return result{outcome: report.Skipped, reason: "not asked for"}
+	case ctx.Err() != nil:
+		return result{outcome: report.Skipped, reason: "the run was ended before"}
+	}
+	var out result
+	if missing := e.Cluster.missing(c.Needs); missing != "" {
+		out = result{outcome: report.NotSupported, reason: "the cluster has no " + missing}
+	} else {
+		out = e.run(ctx, c)
+	}
+	e.progress(c, out)
+	return out
 }
 
-func (e *Engine) progress(c *Case, out *result) {
+func (e *Engine) progress(c *Case, out result) {
 	if e.Progress == nil {
 		return
 	}
@@ -108,6 +98,8 @@ func (e *Engine) progress(c *Case, out *result) {
 		first, _, _ := strings.Cut(strings.TrimSpace(out.reason), "\n")
 		line += "  " + first
 	}
+	e.progressMu.Lock()
+	defer e.progressMu.Unlock()
 	fmt.Fprintln(e.Progress, line)
 }
 
@@ -204,7 +196,8 @@ func play(ctx context.Context, c *Case, t *T) (out result) {
 	return
 }
 
-// tidy removes what the case left. Its errors are not the case's: a namespace that can't be deleted has a case of its own.
+// tidy removes what the case left. Its errors are not the case's: a namespace that can't be deleted has a case of its
+// own.
 func (e *Engine) tidy(ctx context.Context, t *T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -27,7 +27,7 @@ func (t *T) podSpec(restart corev1.RestartPolicy, args ...string) corev1.PodSpec
 	}
 }
 
-// ReplicaSet returns a ReplicaSet of pods that serve until they are told to end.
+// ReplicaSet returns a ReplicaSet of pods that serve until they are asked to end.
 func (t *T) ReplicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	labels := map[string]string{"app": name}
 	return &appsv1.ReplicaSet{
@@ -40,7 +40,7 @@ func (t *T) ReplicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	}
 }
 
-// Deployment returns a Deployment of pods that serve until they are told to end.
+// Deployment returns a Deployment of pods that serve until they are asked to end.
 func (t *T) Deployment(name string, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{

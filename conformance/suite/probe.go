@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// probePatience is how long a player may take to show that it is there.
-const probePatience = 10 * time.Second
+// probeTimeout is how long a component may take to show that it runs.
+const probeTimeout = 10 * time.Second
 
-// probe finds out which players are at work, by what they do: the controllers give a new namespace its service account, the
-// scheduler says no to a pod that fits nowhere. Leases would not tell: a single instance needs none.
+// probe detects which components run by their effects: the controller manager creates the default service account of a
+// new namespace, the scheduler marks a pod that fits no node as unschedulable. A single instance needs no Lease.
 func (c *Cluster) probe(ctx context.Context) error {
 	namespaces := c.Client.CoreV1().Namespaces()
-	space, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-probe-"}}, metav1.CreateOptions{})
+	space, err := namespaces.Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-probe-"}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,8 @@ func (c *Cluster) probe(ctx context.Context) error {
 		return err
 	}
 	if !c.Features[HasControllers] {
-		if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+			metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -64,11 +66,11 @@ func (c *Cluster) probe(ctx context.Context) error {
 
 // comes reports whether a condition comes to hold in time.
 func comes(ctx context.Context, condition wait.ConditionWithContextFunc) (bool, error) {
-	return comesWithin(ctx, probePatience, condition)
+	return comesWithin(ctx, probeTimeout, condition)
 }
 
-func comesWithin(ctx context.Context, patience time.Duration, condition wait.ConditionWithContextFunc) (bool, error) {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, condition)
+func comesWithin(ctx context.Context, timeout time.Duration, condition wait.ConditionWithContextFunc) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, timeout, true, condition)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}

@@ -49,8 +49,8 @@ func (c *Cluster) enforcesPolicies(ctx context.Context, namespace string) (bool,
 	})
 }
 
-// podPatience is how long a pod may take to run, which cases of the kubelet judge: a busy node is no answer.
-const podPatience = time.Minute
+// podTimeout is how long a pod may take to run, which cases of the kubelet test: a busy node is inconclusive.
+const podTimeout = time.Minute
 
 // startProbePods runs pods that serve HTTP and returns their addresses; nil when they don't run in time.
 func (c *Cluster) startProbePods(ctx context.Context, namespace string, names ...string) (map[string]string, error) {
@@ -70,7 +70,7 @@ func (c *Cluster) startProbePods(ctx context.Context, namespace string, names ..
 		}
 	}
 	for _, name := range names {
-		running, err := comesWithin(ctx, podPatience, func(ctx context.Context) (bool, error) {
+		running, err := comesWithin(ctx, podTimeout, func(ctx context.Context) (bool, error) {
 			pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return false, err

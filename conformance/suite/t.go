@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -28,11 +29,15 @@ type Cluster struct {
 	Features map[Feature]bool
 }
 
-// Connect makes the clients for a cluster. The suite throttles nothing on its side.
+// Connect makes the clients for a cluster. The suite throttles nothing on its side, and drops warnings that config has
+// no handler for.
 func Connect(config *rest.Config, image string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = Manager
 	config.QPS = -1
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandler = rest.NoWarnings{} // cases use deprecated APIs, too
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -44,7 +49,7 @@ func Connect(config *rest.Config, image string) (*Cluster, error) {
 	return &Cluster{Config: config, Client: client, Dynamic: dyn, Image: image, Features: map[Feature]bool{}}, nil
 }
 
-// Detect finds the features of the cluster by what happens: see probe for the players, RunningNodes for the nodes.
+// Detect finds the features of the cluster by their effects: see probe for the components, RunningNodes for the nodes.
 func (c *Cluster) Detect(ctx context.Context) error {
 	if err := c.probe(ctx); err != nil {
 		return fmt.Errorf("find out what the cluster has: %w", err)
@@ -64,6 +69,15 @@ func (c *Cluster) Detect(ctx context.Context) error {
 	c.Features[ClusterDNS] = err == nil && len(nodes) >= 1
 	c.Features[NodeAccess] = reachesNodes(ctx, nodes)
 	if err := c.probeNetwork(ctx); err != nil {
+		return err
+	}
+	if err := c.probeStorage(ctx); err != nil {
+		return err
+	}
+	if err := c.probeCSI(ctx); err != nil {
+		return err
+	}
+	if err := c.probeMetrics(); err != nil {
 		return err
 	}
 	c.Features[ProtobufWire] = true
@@ -87,8 +101,9 @@ func (c *Cluster) RunningNodes(ctx context.Context) ([]corev1.Node, error) {
 }
 
 func runsPods(node *corev1.Node) bool {
-	if node.Spec.Unschedulable || node.Labels["quintet.dev/hollow"] == "true" {
-		return false
+	if node.Spec.Unschedulable || node.Labels["quintet.dev/hollow"] == "true" ||
+		strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "hollow://") {
+		return false // its pods only pretend to run
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule {
@@ -118,7 +133,7 @@ type T struct {
 // Cleanup calls f after the case, last one first, whether it passed or not. It is for what lives outside the namespace.
 func (t *T) Cleanup(f func(ctx context.Context)) { t.cleanups = append(t.cleanups, f) }
 
-// Fault ends the case as one that can't be judged: the suite, not the cluster, is in the way.
+// Fault ends the case without a verdict: the suite, not the cluster, is in the way.
 func (t *T) Fault(err error) {
 	t.fault = err
 	t.abort("the case can't be judged: " + err.Error())
@@ -132,7 +147,8 @@ func (t *T) Must(err error, format string, args ...any) {
 }
 
 // WaitFor polls get until its value matches, and fails the case with the last value seen.
-func WaitFor[V any](ctx context.Context, t *T, what string, get func(ctx context.Context) (V, error), match gtypes.GomegaMatcher) V {
+func WaitFor[V any](ctx context.Context, t *T, what string, get func(ctx context.Context) (V, error),
+	match gtypes.GomegaMatcher) V {
 	var last V
 	t.Eventually(func() (V, error) {
 		v, err := get(ctx)
@@ -145,7 +161,8 @@ func WaitFor[V any](ctx context.Context, t *T, what string, get func(ctx context
 }
 
 // Never checks for a short while that get's value does not come to match.
-func Never[V any](ctx context.Context, t *T, what string, get func(ctx context.Context) (V, error), match gtypes.GomegaMatcher) {
+func Never[V any](ctx context.Context, t *T, what string, get func(ctx context.Context) (V, error),
+	match gtypes.GomegaMatcher) {
 	t.Consistently(func() (V, error) { return get(ctx) }).
 		WithContext(ctx).WithTimeout(2*time.Second).WithPolling(100*time.Millisecond).ShouldNot(match, what)
 }

@@ -1,4 +1,5 @@
-// Package envtest tests an operator with controller-runtime's envtest on what `quintet assets` writes. It needs no Docker.
+// Package envtest tests an operator with controller-runtime's envtest on what `quintet assets` writes. It needs no
+// Docker.
 package envtest
 
 import (
@@ -26,8 +27,8 @@ import (
 	"quintet.dev/quintet/e2e/operator"
 )
 
-// patience bounds every wait: long enough for a busy machine, since what is waited for is a condition.
-const patience = time.Minute
+// waitTimeout bounds every wait for a condition: long enough for a busy machine.
+const waitTimeout = time.Minute
 
 // quintet is the program, all by itself in a folder, as `go install` puts it.
 var quintet string
@@ -43,7 +44,8 @@ func buildAndRun(m *testing.M) int {
 		defer func() { _ = os.RemoveAll(dir) }()
 		quintet = filepath.Join(dir, "quintet")
 		var out []byte
-		if out, err = exec.Command("go", "build", "-o", quintet, "quintet.dev/quintet/cmd/quintet").CombinedOutput(); err != nil {
+		if out, err = exec.Command("go", "build", "-o", quintet,
+			"quintet.dev/quintet/cmd/quintet").CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}
 	}
@@ -67,10 +69,11 @@ type world struct {
 func start(t *testing.T, env *envtest.Environment, args ...string) *world {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	g.SetDefaultEventuallyTimeout(patience)
+	g.SetDefaultEventuallyTimeout(waitTimeout)
 	g.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	assets := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), quintet, append([]string{"assets", assets}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), quintet,
+		append([]string{"assets", assets}, args...)...).CombinedOutput()
 	g.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
 	g.Expect(string(out)).To(gomega.Equal("export KUBEBUILDER_ASSETS='" + assets + "'\n"))
 

@@ -51,9 +51,11 @@ func TestOperator(t *testing.T) {
 		deployment := &appsv1.Deployment{}
 		w.Eventually(get(w, key, deployment)).Should(replicas)
 		w.Expect(metav1.IsControlledBy(deployment, home)).To(gomega.BeTrue())
-		w.Expect(w.client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)))).To(gomega.Succeed())
+		w.Expect(w.client.Patch(ctx, deployment,
+			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)))).To(gomega.Succeed())
 		w.Eventually(get(w, key, deployment)).Should(replicas)
-		w.Eventually(get(w, operator.Hosts, &corev1.ConfigMap{})).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue("www", "default.home")))
+		w.Eventually(get(w, operator.Hosts, &corev1.ConfigMap{})).Should(gomega.HaveField("Data",
+			gomega.HaveKeyWithValue("www", "default.home")))
 	})
 
 	t.Run("reports what it sees", func(t *testing.T) {
@@ -99,7 +101,8 @@ func TestUsers(t *testing.T) {
 	w.Expect(w.client.Create(ctx, site("home", "www"))).To(gomega.Succeed())
 	w.Expect(w.client.Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"websites"}, Verbs: []string{"get", "list"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"websites"},
+			Verbs: []string{"get", "list"}}},
 	})).To(gomega.Succeed())
 	w.Expect(w.client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
@@ -139,17 +142,22 @@ func read(t *testing.T, r io.Reader) string {
 func TestControllers(t *testing.T) {
 	w := theOperator(t, "--controllers=garbagecollector,namespace,serviceaccount")
 	ctx := t.Context()
-	w.Eventually(get(w, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "default"}, &corev1.ServiceAccount{})).ShouldNot(gomega.BeNil())
+	w.Eventually(get(w, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "default"},
+		&corev1.ServiceAccount{})).ShouldNot(gomega.BeNil())
 	gone := func(obj client.Object) {
 		t.Helper()
-		w.Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj) }).Should(gomega.Satisfy(apierrors.IsNotFound))
+		w.Eventually(func() error {
+			return w.client.Get(ctx, client.ObjectKeyFromObject(obj),
+				obj)
+		}).Should(gomega.Satisfy(apierrors.IsNotFound))
 	}
 
 	home := site("home", "www")
 	home.Spec.Replicas = ptr.To[int32](0)
 	w.Expect(w.client.Create(ctx, home)).To(gomega.Succeed())
 	deployment := &appsv1.Deployment{}
-	w.Eventually(get(w, client.ObjectKeyFromObject(home), deployment)).Should(gomega.HaveField("Spec.Replicas", gstruct.PointTo(gomega.BeZero())))
+	w.Eventually(get(w, client.ObjectKeyFromObject(home), deployment)).Should(gomega.HaveField("Spec.Replicas",
+		gstruct.PointTo(gomega.BeZero())))
 	w.Expect(w.client.Delete(ctx, home)).To(gomega.Succeed())
 	gone(deployment)
 
@@ -158,20 +166,22 @@ func TestControllers(t *testing.T) {
 	other := site("other", "other")
 	other.Namespace = space.Name
 	w.Expect(w.client.Create(ctx, other)).To(gomega.Succeed())
-	w.Eventually(get(w, client.ObjectKeyFromObject(other), other)).Should(gomega.Satisfy(func(s *operator.Website) bool {
+	w.Eventually(get(w, client.ObjectKeyFromObject(other),
+		other)).Should(gomega.Satisfy(func(s *operator.Website) bool {
 		return controllerutil.ContainsFinalizer(s, operator.Finalizer)
 	}))
 	w.Expect(w.client.Delete(ctx, space)).To(gomega.Succeed())
 	gone(space) // with the site, which the operator lets go
 }
 
-// A suite that looks for speed needs no store of its own: the API server keeps everything in memory.
+// A fast suite needs no store of its own: the API server keeps everything in memory.
 func TestMemory(t *testing.T) {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"../operator/config/crd.yaml"}}
 	env.ControlPlane.GetAPIServer().Configure().Set("storage-backend", "memory").Disable("etcd-servers")
 	w := start(t, env)
 	w.Expect(w.client.Create(t.Context(), site("home", "www"))).To(gomega.Succeed())
-	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "home"}, &operator.Website{})).To(gomega.Succeed())
+	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "home"},
+		&operator.Website{})).To(gomega.Succeed())
 }
 
 // Two control planes of one process don't see each other, and a stopped one starts again, empty.

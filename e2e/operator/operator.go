@@ -31,7 +31,7 @@ const (
 	hostIndex = "spec.host"
 )
 
-// Hosts is the ConfigMap that says which website has which host.
+// Hosts is the ConfigMap that maps websites to hosts.
 var Hosts = client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "hosts"}
 
 // Options of an operator.
@@ -48,7 +48,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Webhooks {
 		hook := &webhook{reader: mgr.GetClient()}
-		if err := ctrl.NewWebhookManagedBy(mgr, &Website{}).WithDefaulter(hook).WithValidator(hook).Complete(); err != nil {
+		if err := ctrl.NewWebhookManagedBy(mgr,
+			&Website{}).WithDefaulter(hook).WithValidator(hook).Complete(); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // enter writes the host into Hosts, as a manager of its own, so that each site owns its entry.
 func (r *reconciler) enter(ctx context.Context, site *Website) error {
-	entry := accore.ConfigMap(Hosts.Name, Hosts.Namespace).WithData(map[string]string{site.Spec.Host: site.Namespace + "." + site.Name})
+	entry := accore.ConfigMap(Hosts.Name,
+		Hosts.Namespace).WithData(map[string]string{site.Spec.Host: site.Namespace + "." + site.Name})
 	return r.Apply(ctx, entry, client.FieldOwner(site.UID), client.ForceOwnership)
 }
 
@@ -94,7 +96,8 @@ func (r *reconciler) release(ctx context.Context, site *Website) error {
 	if !controllerutil.ContainsFinalizer(site, Finalizer) {
 		return nil
 	}
-	if err := r.Apply(ctx, accore.ConfigMap(Hosts.Name, Hosts.Namespace), client.FieldOwner(site.UID), client.ForceOwnership); err != nil {
+	if err := r.Apply(ctx, accore.ConfigMap(Hosts.Name, Hosts.Namespace), client.FieldOwner(site.UID),
+		client.ForceOwnership); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(site, Finalizer)
@@ -109,7 +112,8 @@ func (r *reconciler) apply(ctx context.Context, site *Website) error {
 	labels := map[string]string{"website": site.Name}
 	service := accore.Service(site.Name, site.Namespace).WithOwnerReferences(owner).WithSpec(accore.ServiceSpec().
 		WithSelector(labels).WithPorts(accore.ServicePort().WithPort(80).WithTargetPort(intstr.FromString("http"))))
-	deployment := acapps.Deployment(site.Name, site.Namespace).WithOwnerReferences(owner).WithSpec(acapps.DeploymentSpec().
+	deployment := acapps.Deployment(site.Name,
+		site.Namespace).WithOwnerReferences(owner).WithSpec(acapps.DeploymentSpec().
 		WithReplicas(ptr.Deref(site.Spec.Replicas, 2)).WithSelector(acmeta.LabelSelector().WithMatchLabels(labels)).
 		WithTemplate(accore.PodTemplateSpec().WithLabels(labels).WithSpec(r.podSpec(site))))
 	for _, object := range []runtime.ApplyConfiguration{page, service, deployment} {
@@ -132,13 +136,14 @@ func (r *reconciler) podSpec(site *Website) *accore.PodSpecApplyConfiguration {
 	return accore.PodSpec().WithContainers(server).WithVolumes(volume).WithTerminationGracePeriodSeconds(1)
 }
 
-// report says in the status whether all replicas serve.
+// report writes to the status whether all replicas are ready.
 func (r *reconciler) report(ctx context.Context, site *Website) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.Get(ctx, client.ObjectKeyFromObject(site), deployment); err != nil {
 		return client.IgnoreNotFound(err) // the cache doesn't have it yet; its event comes
 	}
-	condition := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, Reason: "Replicas", ObservedGeneration: site.Generation}
+	condition := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, Reason: "Replicas",
+		ObservedGeneration: site.Generation}
 	wanted := ptr.Deref(site.Spec.Replicas, 2)
 	if deployment.Status.ReadyReplicas >= wanted {
 		condition.Status = metav1.ConditionTrue
@@ -151,7 +156,7 @@ func (r *reconciler) report(ctx context.Context, site *Website) error {
 	return r.Status().Patch(ctx, site, client.MergeFrom(before))
 }
 
-// webhook fills in and judges Websites as they come in.
+// webhook defaults and validates Websites.
 type webhook struct{ reader client.Reader }
 
 // Default implements admission.Defaulter.
@@ -169,7 +174,8 @@ func (w *webhook) ValidateCreate(ctx context.Context, site *Website) (admission.
 		return nil, err
 	}
 	if len(others.Items) > 0 {
-		return nil, fmt.Errorf("host %s belongs to %s/%s", site.Spec.Host, others.Items[0].Namespace, others.Items[0].Name)
+		return nil, fmt.Errorf("host %s belongs to %s/%s", site.Spec.Host, others.Items[0].Namespace,
+			others.Items[0].Name)
 	}
 	if *site.Spec.Replicas == 0 {
 		return admission.Warnings{"nothing will serve " + site.Spec.Host}, nil

@@ -1,6 +1,6 @@
 // Package operator is an operator as its authors write them with controller-runtime: a custom resource, a reconciler
-// that applies what the resource asks for, a finalizer, webhooks, an index. It is tested with envtest, and deployed to a
-// cluster.
+// that applies what the resource asks for, a finalizer, webhooks, an index. It is tested with envtest, and deployed to
+// a cluster.
 package operator
 
 import (
@@ -21,7 +21,7 @@ type Website struct {
 	Status WebsiteStatus `json:"status,omitempty"`
 }
 
-// WebsiteSpec is what the author of a Website asks for.
+// WebsiteSpec is the desired state of a Website.
 type WebsiteSpec struct {
 	Host     string `json:"host"`               // never changes
 	Page     string `json:"page"`               // HTML

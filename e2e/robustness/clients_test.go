@@ -19,13 +19,13 @@ import (
 
 const (
 	namespace = "default"
-	// keysAtOnce is how many objects clients fight over; after an epoch they turn to others, so that histories stay short
+	// keysAtOnce is how many objects clients contend for; after an epoch they use others, so that histories stay short
 	// enough to be checked.
 	keysAtOnce = 4
 	epoch      = 2 * time.Second
-	// patience is how long a client waits for an answer.
-	patience = 3 * time.Second
-	dataKey  = "v"
+	// requestTimeout is how long a client waits for a response.
+	requestTimeout = 3 * time.Second
+	dataKey        = "v"
 )
 
 // history is what clients did, by the clock of this process.
@@ -64,8 +64,8 @@ func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		q := c.choose()
 		call := c.history.now()
-		// Its own context: an answer that nobody waits for is an unknown one.
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		// Its own context: the outcome of a cancelled request would be unknown.
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		r := c.ask(asking, q)
 		cancel()
 		c.history.add(c.id, q, call, r)
@@ -112,7 +112,8 @@ func (c *client) ask(ctx context.Context, q request) response {
 		obj, err = objects.Update(ctx, obj, metav1.UpdateOptions{})
 	case remove:
 		version := strconv.FormatInt(q.expected, 10)
-		err = objects.Delete(ctx, q.key, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+		err = objects.Delete(ctx, q.key,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -43,7 +43,8 @@ func faults() []fault {
 			l.set(false)
 			return func() error { l.set(true); return nil }
 		}},
-		{"the API servers are cut off from a member of etcd", func(_ context.Context, s *site, r *rand.Rand) func() error {
+		{"the API servers are cut off from a member of etcd", func(_ context.Context, s *site,
+			r *rand.Rand) func() error {
 			l := s.toStore[r.IntN(len(s.toStore))]
 			l.set(false)
 			return func() error { l.set(true); return nil }

@@ -24,7 +24,8 @@ const (
 	soakWriters   = 4
 )
 
-// TestInformers: client-go's informers have exactly what is in etcd when all is quiet again, whatever was broken meanwhile.
+// TestInformers: client-go's informers have exactly what is in etcd when all is quiet again, whatever was broken
+// meanwhile.
 func TestInformers(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	s := newSite(t, t.TempDir())
@@ -106,7 +107,8 @@ func fill(ctx context.Context, client kubernetes.Interface) error {
 }
 
 func soaked(i, value int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("soak-%d", i)}, Data: map[string]string{dataKey: strconv.Itoa(value)}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("soak-%d", i)},
+		Data: map[string]string{dataKey: strconv.Itoa(value)}}
 }
 
 // churn changes, deletes and makes objects; what fails fails.
@@ -114,7 +116,7 @@ func churn(ctx context.Context, client kubernetes.Interface, r *rand.Rand) {
 	objects := client.CoreV1().ConfigMaps(namespace)
 	for ctx.Err() == nil {
 		obj := soaked(r.IntN(soakObjects), r.Int())
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		var err error
 		if r.IntN(10) == 0 {
 			err = objects.Delete(asking, obj.Name, metav1.DeleteOptions{})

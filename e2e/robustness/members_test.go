@@ -42,7 +42,8 @@ type quorum struct {
 
 func newQuorum(t *testing.T) *quorum {
 	t.Helper()
-	q := &quorum{t: t, dir: t.TempDir(), members: map[string]*program{}, clients: map[string]string{}, peers: map[string]string{}}
+	q := &quorum{t: t, dir: t.TempDir(), members: map[string]*program{}, clients: map[string]string{},
+		peers: map[string]string{}}
 	build := exec.Command("go", "build", "-o", q.dir+"/", "./cmd/etcd", "./cmd/kube-apiserver")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -57,7 +58,8 @@ func newQuorum(t *testing.T) *quorum {
 	for _, name := range first {
 		q.join(name, "new", first)
 	}
-	tls, err := transport.TLSInfo{CertFile: q.file("client.crt"), KeyFile: q.file("client.key"), TrustedCAFile: q.file("ca.crt")}.ClientConfig()
+	tls, err := transport.TLSInfo{CertFile: q.file("client.crt"), KeyFile: q.file("client.key"),
+		TrustedCAFile: q.file("ca.crt")}.ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,8 @@ func (q *quorum) writeCertificates() {
 	}
 	for name, content := range map[string][]byte{
 		"sa.key": signing.Key, "sa.pub": signing.Cert,
-		"ca.crt": authority.Cert, "peer.crt": peer.Cert, "peer.key": peer.Key, "client.crt": client.Cert, "client.key": client.Key,
+		"ca.crt": authority.Cert, "peer.crt": peer.Cert, "peer.key": peer.Key, "client.crt": client.Cert,
+		"client.key": client.Key,
 		"tokens.csv": []byte("admin,admin,1,\"system:masters\"\n"),
 	} {
 		if err := os.WriteFile(q.file(name), content, 0o600); err != nil {
@@ -120,8 +123,10 @@ func (q *quorum) join(name, state string, all []string) {
 		"--listen-client-urls", q.clients[name], "--advertise-client-urls", q.clients[name],
 		"--listen-peer-urls", q.peers[name], "--initial-advertise-peer-urls", q.peers[name],
 		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", state,
-		"--cert-file", q.file("peer.crt"), "--key-file", q.file("peer.key"), "--trusted-ca-file", q.file("ca.crt"), "--client-cert-auth",
-		"--peer-cert-file", q.file("peer.crt"), "--peer-key-file", q.file("peer.key"), "--peer-trusted-ca-file", q.file("ca.crt"), "--peer-client-cert-auth",
+		"--cert-file", q.file("peer.crt"), "--key-file", q.file("peer.key"), "--trusted-ca-file", q.file("ca.crt"),
+		"--client-cert-auth",
+		"--peer-cert-file", q.file("peer.crt"), "--peer-key-file", q.file("peer.key"), "--peer-trusted-ca-file",
+		q.file("ca.crt"), "--peer-client-cert-auth",
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync", "--log-level", "warn")
 	if err := q.members[name].start(); err != nil {
 		q.t.Fatal(err)
@@ -149,7 +154,7 @@ func (q *quorum) id(name string) uint64 {
 	return 0
 }
 
-// change asks for another membership until the cluster is well enough to agree: it refuses what could cost its quorum.
+// change requests a membership change until the cluster accepts it: it rejects changes that could lose quorum.
 func (q *quorum) change(what string, change func(context.Context) error) {
 	q.eventually(what, func() error {
 		ctx, cancel := context.WithTimeout(q.t.Context(), 5*time.Second)
@@ -175,7 +180,8 @@ func (q *quorum) remove(name string) {
 
 // serving waits until a member answers for the whole cluster.
 func (q *quorum) serving(name string) {
-	tls, err := transport.TLSInfo{CertFile: q.file("client.crt"), KeyFile: q.file("client.key"), TrustedCAFile: q.file("ca.crt")}.ClientConfig()
+	tls, err := transport.TLSInfo{CertFile: q.file("client.crt"), KeyFile: q.file("client.key"),
+		TrustedCAFile: q.file("ca.crt")}.ClientConfig()
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -196,9 +202,12 @@ func (q *quorum) startServers(urls []string) {
 		_, port, _ := net.SplitHostPort(address)
 		name := "apiserver" + strconv.Itoa(i)
 		p := newProgram(q.t, q.dir, name, "kube-apiserver", "--etcd-servers", strings.Join(urls, ","),
-			"--etcd-cafile", q.file("ca.crt"), "--etcd-certfile", q.file("client.crt"), "--etcd-keyfile", q.file("client.key"),
-			"--bind-address", "127.0.0.1", "--secure-port", port, "--token-auth-file", q.file("tokens.csv"), "--authorization-mode", "RBAC",
-			"--service-account-issuer", "https://robustness", "--service-account-signing-key-file", q.file("sa.key"), "--service-account-key-file", q.file("sa.pub"))
+			"--etcd-cafile", q.file("ca.crt"), "--etcd-certfile", q.file("client.crt"), "--etcd-keyfile",
+			q.file("client.key"),
+			"--bind-address", "127.0.0.1", "--secure-port", port, "--token-auth-file", q.file("tokens.csv"),
+			"--authorization-mode", "RBAC",
+			"--service-account-issuer", "https://robustness", "--service-account-signing-key-file", q.file("sa.key"),
+			"--service-account-key-file", q.file("sa.pub"))
 		if err := p.start(); err != nil {
 			q.t.Fatal(err)
 		}
@@ -206,7 +215,8 @@ func (q *quorum) startServers(urls []string) {
 	}
 	for i := range q.hosts {
 		client := q.client(i).Discovery().RESTClient()
-		q.eventually("API servers are ready", func() error { return client.Get().AbsPath("/readyz").Do(q.t.Context()).Error() })
+		q.eventually("API servers are ready",
+			func() error { return client.Get().AbsPath("/readyz").Do(q.t.Context()).Error() })
 	}
 }
 
@@ -255,7 +265,8 @@ type counter struct {
 }
 
 func (c *counter) object(n int64) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Data: map[string]string{"n": strconv.FormatInt(n, 10)}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.name},
+		Data: map[string]string{"n": strconv.FormatInt(n, 10)}}
 }
 
 // run writes until ctx ends. A write that failed may have happened, so its number is passed over.
@@ -287,8 +298,8 @@ func (c *counter) check(ctx context.Context, reader *kubernetes.Clientset) error
 	return nil
 }
 
-// TestMembersComeAndGo: while members of etcd are stopped, started, replaced and added, one at a time, writes through both API
-// servers go on, and what was acknowledged stays.
+// TestMembersComeAndGo: while members of etcd are stopped, started, replaced and added, one at a time, writes through
+// both API servers go on, and what was acknowledged stays.
 func TestMembersComeAndGo(t *testing.T) {
 	q := newQuorum(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,5 +1,5 @@
-// Package robustness checks histories: what clients saw of API servers on a cluster of etcd while both were killed, paused and
-// cut off, against what an API server may answer and against what etcd has.
+// Package robustness checks histories: what clients saw of API servers on a cluster of etcd while both were killed,
+// paused and cut off, against what an API server may answer and against what etcd has.
 package robustness
 
 import (
@@ -18,7 +18,8 @@ const (
 	remove verb = "delete"
 )
 
-// request is one call. Values are never used twice; expected is the resource version that an update or a delete insists on.
+// request is one call. Values are never used twice; expected is the resource version that an update or a delete insists
+// on.
 type request struct {
 	verb     verb
 	key      string
@@ -26,7 +27,7 @@ type request struct {
 	expected int64
 }
 
-// outcome is what a client knows after its call.
+// outcome is the result of a call that the client observes.
 type outcome string
 
 const (
@@ -34,7 +35,7 @@ const (
 	notFound outcome = "not found"
 	exists   outcome = "exists"
 	conflict outcome = "conflict"
-	// unknown: the connection broke, or the server said that it doesn't know. A write may have happened.
+	// unknown: the connection broke, or the server reported an unknown outcome. A write may have happened.
 	unknown outcome = "unknown"
 )
 
@@ -44,7 +45,8 @@ type response struct {
 	version int64
 }
 
-// object is what the model knows of one key. After a write of unknown outcome that did happen, its version is anyone's guess.
+// object is the model's state of one key. After a write of unknown outcome that did happen, its version is anyone's
+// guess.
 type object struct {
 	exists  bool
 	value   string
@@ -55,8 +57,8 @@ const anyVersion = -1
 
 func (o object) at(version int64) bool { return o.version == version || o.version == anyVersion }
 
-// model says which responses an API server may give (https://kubernetes.io/docs/reference/using-api/api-concepts/): reads
-// see the last write, writes happen once, a precondition that doesn't hold stops a write.
+// model says which responses an API server may give (https://kubernetes.io/docs/reference/using-api/api-concepts/):
+// reads see the last write, writes happen once, a precondition that doesn't hold stops a write.
 func model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -75,7 +77,8 @@ func model() porcupine.Model {
 		Step: func(state, in, out any) []any { return step(state.(object), in.(request), out.(response)) },
 		DescribeOperation: func(in, out any) string {
 			q, r := in.(request), out.(response)
-			return fmt.Sprintf("%s %s %s@%d: %s %s@%d", q.verb, q.key, q.value, q.expected, r.outcome, r.value, r.version)
+			return fmt.Sprintf("%s %s %s@%d: %s %s@%d", q.verb, q.key, q.value, q.expected, r.outcome,
+				r.value, r.version)
 		},
 		DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
 	}

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRestored: when etcd is put back to what it was some time ago while the API servers run, they serve that, and nothing of
-// what came after it; watches end, as nobody can go on from there.
+// TestRestored restores an older snapshot of etcd while the API servers run: they serve its state and nothing newer,
+// and watches end, as no watch can continue from a revision that no longer exists.
 func TestRestored(t *testing.T) {
 	dir := t.TempDir()
 	s := newSite(t, dir)
@@ -66,11 +66,12 @@ func TestRestored(t *testing.T) {
 		s.await(t, i)
 		objects := s.client(t, i).CoreV1().ConfigMaps(namespace)
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-			asking, cancel := context.WithTimeout(t.Context(), patience)
+			asking, cancel := context.WithTimeout(t.Context(), requestTimeout)
 			list, err := objects.List(asking, metav1.ListOptions{})
 			cancel()
 			if err == nil {
-				if len(list.Items) == 0 || list.Items[0].Name != "early" || len(list.Items) > 2 { // and the root certificate, perhaps
+				if len(list.Items) == 0 || list.Items[0].Name != "early" || len(list.Items) > 2 {
+					// and the root certificate, perhaps
 					t.Errorf("API server %d has %d objects", i, len(list.Items))
 				}
 				break

@@ -27,7 +27,8 @@ const (
 	judging = 2 * time.Minute
 )
 
-// TestHistory: whatever is broken, writes happen once and stay, reads see the last one, and watches tell everything in order.
+// TestHistory: whatever is broken, writes happen once and stay, reads see the last one, and watches tell everything in
+// order.
 func TestHistory(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	dir := t.TempDir()
@@ -52,7 +53,8 @@ func TestHistory(t *testing.T) {
 		for server := range s.servers {
 			sides = append(sides, s.client(t, server).CoreV1().ConfigMaps(namespace))
 		}
-		c := &client{id: i, objects: sides, history: h, values: values, random: rand.New(rand.NewPCG(*seed, uint64(i))), seen: map[string]int64{}}
+		c := &client{id: i, objects: sides, history: h, values: values, random: rand.New(rand.NewPCG(*seed, uint64(i))),
+			seen: map[string]int64{}}
 		running.Go(func() { c.run(ctx) })
 	}
 	watching, stopWatching := context.WithCancel(context.Background())
@@ -80,13 +82,14 @@ func TestHistory(t *testing.T) {
 	if err := <-followed; err != nil {
 		t.Fatal(err)
 	}
-	judge(t, h.done)
+	checkLinearizable(t, h.done)
 	for i, w := range all {
 		if err := told.verify(w); err != nil {
 			t.Errorf("watcher %d: %v", i, err)
 		}
 		if end := w.stretches[len(w.stretches)-1]; w.last < last {
-			t.Errorf("watcher %d was told nothing after %d of %d; its last stretch began at %d", i, w.last, last, end.from)
+			t.Errorf("watcher %d was told nothing after %d of %d; its last stretch began at %d", i, w.last,
+				last, end.from)
 		}
 		t.Logf("watcher %d: %d watches, %d lists", i, w.resumes, w.lists)
 	}
@@ -96,7 +99,8 @@ func TestHistory(t *testing.T) {
 // settle makes one more change, waits until it is part of the truth, and returns its version.
 func (s *site) settle(t *testing.T, told *truth) int64 {
 	t.Helper()
-	c := &client{objects: []typedv1.ConfigMapInterface{s.client(t, 0).CoreV1().ConfigMaps(namespace)}, random: rand.New(rand.NewPCG(0, 0))}
+	c := &client{objects: []typedv1.ConfigMapInterface{s.client(t, 0).CoreV1().ConfigMaps(namespace)},
+		random: rand.New(rand.NewPCG(0, 0))}
 	r := c.ask(t.Context(), request{verb: create, key: "the-last", value: "last"})
 	if r.outcome != done {
 		t.Fatalf("a write when everything runs again: %+v", r)
@@ -114,8 +118,8 @@ func (s *site) settle(t *testing.T, told *truth) int64 {
 	}
 }
 
-// judge looks for an order in which the operations make sense. Where there is none, it leaves a picture.
-func judge(t *testing.T, operations []porcupine.Operation) {
+// checkLinearizable checks that the operations are linearizable. If they are not, it writes a visualization.
+func checkLinearizable(t *testing.T, operations []porcupine.Operation) {
 	t.Helper()
 	uncertain := 0
 	for _, o := range operations {

@@ -100,7 +100,8 @@ func newSite(t *testing.T, dir string) *site {
 		}
 	}
 	var err error
-	s.etcd, err = clientv3.New(clientv3.Config{Endpoints: s.memberURLs, Logger: zap.NewNop(), DialTimeout: 30 * time.Second})
+	s.etcd, err = clientv3.New(clientv3.Config{Endpoints: s.memberURLs, Logger: zap.NewNop(),
+		DialTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +155,10 @@ func (s *site) addServers(t *testing.T, dir string) {
 		_, port, _ := net.SplitHostPort(address)
 		s.servers = append(s.servers, newProgram(t, dir, fmt.Sprintf("apiserver%d", i), "kube-apiserver",
 			"--etcd-servers", strings.Join(stores, ","), "--bind-address", "127.0.0.1", "--secure-port", port,
-			"--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-account-issuer", "https://robustness",
-			"--service-account-signing-key-file", private, "--service-account-key-file", public, "--disable-admission-plugins", "ServiceAccount"))
+			"--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-account-issuer",
+			"https://robustness",
+			"--service-account-signing-key-file", private, "--service-account-key-file", public,
+			"--disable-admission-plugins", "ServiceAccount"))
 	}
 }
 
@@ -191,7 +194,7 @@ func (s *site) await(t *testing.T, server int) {
 	}
 }
 
-// leader is the index of the member that leads, -1 if none says so.
+// leader is the index of the leading member, -1 if none reports to be.
 func (s *site) leader(ctx context.Context) int {
 	for i, url := range s.memberURLs {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -235,7 +238,7 @@ func openLink(t *testing.T, target string) *link {
 	return l
 }
 
-// freeAddress is one that nobody listens on now.
+// freeAddress returns an address on which no process listens now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -33,15 +33,17 @@ type truth struct {
 
 const prefix = "/registry/configmaps/" + namespace + "/"
 
-// follow returns when ctx ends. Whoever forgets etcd's history must not forget what comes after reached.
+// follow returns when ctx ends. etcd must not be compacted beyond reached.
 func (h *truth) follow(ctx context.Context, etcd *clientv3.Client, from int64) error {
-	for batch := range etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithPrevKV()) {
+	for batch := range etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithPrevKV()) {
 		if err := batch.Err(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("following etcd: %w", err)
 		}
 		h.mu.Lock()
 		for _, e := range batch.Events {
-			now := event{version: e.Kv.ModRevision, key: strings.TrimPrefix(string(e.Kv.Key), prefix), kind: watch.Modified}
+			now := event{version: e.Kv.ModRevision, key: strings.TrimPrefix(string(e.Kv.Key), prefix),
+				kind: watch.Modified}
 			content := e.Kv.Value
 			switch {
 			case e.Type == clientv3.EventTypeDelete:
@@ -63,14 +65,15 @@ func (h *truth) follow(ctx context.Context, etcd *clientv3.Client, from int64) e
 	return nil
 }
 
-// stretch is what a watcher was told between a start and an end, with no list in between.
+// stretch holds the events of a watcher between a start and an end, with no list in between.
 type stretch struct {
-	from   int64            // it was told of everything after
+	from   int64            // it received everything after
 	state  map[string]event // that a list found there, nil if the watcher went on from its last version
 	events []event
 }
 
-// watcher watches as clients do: it goes on from its last version when a watch ends, and lists anew when that is too old.
+// watcher watches as clients do: it resumes from its last resourceVersion when a watch ends, and lists again when that
+// is too old.
 type watcher struct {
 	objects   []typedv1.ConfigMapInterface
 	stretches []stretch
@@ -93,7 +96,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 func (w *watcher) list(ctx context.Context, objects typedv1.ConfigMapInterface) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := objects.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -112,7 +115,8 @@ func (w *watcher) list(ctx context.Context, objects typedv1.ConfigMapInterface) 
 // watch returns false if its version is too old.
 func (w *watcher) watch(ctx context.Context, objects typedv1.ConfigMapInterface) bool {
 	// Short ones, so that watches are resumed often.
-	stream, err := objects.Watch(ctx, metav1.ListOptions{ResourceVersion: strconv.FormatInt(w.last, 10), AllowWatchBookmarks: true, TimeoutSeconds: new(int64(2))})
+	stream, err := objects.Watch(ctx, metav1.ListOptions{ResourceVersion: strconv.FormatInt(w.last, 10),
+		AllowWatchBookmarks: true, TimeoutSeconds: new(int64(2))})
 	if err != nil {
 		wait(ctx, 50*time.Millisecond)
 		return true
@@ -140,7 +144,7 @@ func eventOf(kind watch.EventType, obj *corev1.ConfigMap) event {
 	return event{version: version, kind: kind, key: obj.Name, value: obj.Data[dataKey]}
 }
 
-// verify compares what a watcher was told with what happened: nothing lost, nothing twice, nothing out of order.
+// verify compares the events of a watcher with the history: nothing lost, duplicated or out of order.
 func (h *truth) verify(w *watcher) error {
 	for _, s := range w.stretches {
 		if s.state != nil {
@@ -154,7 +158,8 @@ func (h *truth) verify(w *watcher) error {
 		}
 		for i, told := range s.events {
 			if next == len(h.events) || h.events[next] != told {
-				return fmt.Errorf("event %d after %d is %+v; etcd has %+v", i, s.from, told, h.events[min(next, len(h.events)-1)])
+				return fmt.Errorf("event %d after %d is %+v; etcd has %+v", i, s.from, told,
+					h.events[min(next, len(h.events)-1)])
 			}
 			next++
 		}

@@ -19,7 +19,8 @@ func TestVerify(t *testing.T) {
 	}{
 		{"everything", stretch{from: 9, events: happened.events}, true},
 		{"the end is still to come", stretch{from: 9, events: []event{made, changed}}, true},
-		{"from a list", stretch{from: 12, state: map[string]event{"a": {12, watch.Added, "a", "2"}}, events: []event{gone, other}}, true},
+		{"from a list", stretch{from: 12, state: map[string]event{"a": {12, watch.Added, "a", "2"}},
+			events: []event{gone, other}}, true},
 		{"lost at the start", stretch{from: 9, events: []event{changed, gone}}, false},
 		{"lost in between", stretch{from: 9, events: []event{made, gone, other}}, false},
 		{"twice", stretch{from: 9, events: []event{made, made, changed}}, false},

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Asking is for tls.Config.GetConfigForClient: it is config, with the names of the authorities in bundles (PEM, which may change, and
-// be nil) for clients to choose their certificates by. Who has none of them shows none.
+// Asking is for tls.Config.GetConfigForClient: it is config, with the names of the authorities in bundles (PEM, which
+// may change, and be nil) for clients to choose their certificates by. A client without a matching certificate sends
+// none.
 func Asking(config *tls.Config, bundles ...func() []byte) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	var mu sync.Mutex
 	var known []byte

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAsking: clients are told of the authorities there are now, and those who have a certificate of another show none.
+// TestAsking: clients get the current authorities, and those with a certificate of another send none.
 func TestAsking(t *testing.T) {
 	authorities := map[string]*Authority{}
 	for _, name := range []string{"clients", "proxies", "renewed"} {
@@ -31,7 +31,8 @@ func TestAsking(t *testing.T) {
 	server := &tls.Config{Certificates: []tls.Certificate{certificate}}
 	asking := server.Clone()
 	asking.ClientAuth = tls.RequestClientCert
-	server.GetConfigForClient = Asking(asking, func() []byte { return clients }, func() []byte { return authorities["proxies"].Cert }, func() []byte { return nil })
+	server.GetConfigForClient = Asking(asking, func() []byte { return clients },
+		func() []byte { return authorities["proxies"].Cert }, func() []byte { return nil })
 	asked := func() []string {
 		t.Helper()
 		var names []string
@@ -39,18 +40,19 @@ func TestAsking(t *testing.T) {
 		defer near.Close()
 		defer far.Close()
 		go func() { _ = tls.Server(far, server).Handshake() }()
-		client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			for _, raw := range info.AcceptableCAs {
-				var rdn pkix.RDNSequence
-				if _, err := asn1.Unmarshal(raw, &rdn); err != nil {
-					t.Error(err)
+		client := tls.Client(near, &tls.Config{InsecureSkipVerify: true,
+			GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				for _, raw := range info.AcceptableCAs {
+					var rdn pkix.RDNSequence
+					if _, err := asn1.Unmarshal(raw, &rdn); err != nil {
+						t.Error(err)
+					}
+					var name pkix.Name
+					name.FillFromRDNSequence(&rdn)
+					names = append(names, name.CommonName)
 				}
-				var name pkix.Name
-				name.FillFromRDNSequence(&rdn)
-				names = append(names, name.CommonName)
-			}
-			return &tls.Certificate{}, nil
-		}})
+				return &tls.Certificate{}, nil
+			}})
 		if err := client.Handshake(); err != nil {
 			t.Fatal(err)
 		}

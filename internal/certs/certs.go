@@ -1,6 +1,6 @@
 // Package certs makes the certificates of a test cluster: authorities, serving and client certificates, and
-// service-account key pairs. Keys are ECDSA P-256 unless asked for otherwise: they are made in microseconds, which start-up time is
-// made of.
+// service-account key pairs. Keys are ECDSA P-256 unless asked for otherwise: they are made in microseconds, which
+// start-up time is made of.
 package certs
 
 import (
@@ -13,6 +13,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"time"
@@ -35,17 +37,24 @@ type Pair struct {
 // Authority signs certificates. It is safe for concurrent use.
 type Authority struct {
 	Pair
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	cert     *x509.Certificate
+	key      *ecdsa.PrivateKey
+	from, to time.Time // what it signs is valid
 }
 
 // NewAuthority makes a self-signed authority.
 func NewAuthority(commonName string) (*Authority, error) {
+	return NewAuthorityFor(commonName, time.Time{}, time.Time{})
+}
+
+// NewAuthorityFor makes a self-signed authority that is valid from and to the given times, as is what it signs. Zero
+// times are an hour before a certificate is made, and a year after.
+func NewAuthorityFor(commonName string, from, to time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate(pkix.Name{CommonName: commonName}, key.Public())
+	template, err := newTemplate(pkix.Name{CommonName: commonName}, key.Public(), from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +65,12 @@ func NewAuthority(commonName string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(der, key)
+	authority, err := assemble(der, key)
+	if err != nil {
+		return nil, err
+	}
+	authority.from, authority.to = from, to
+	return authority, nil
 }
 
 func assemble(der []byte, key *ecdsa.PrivateKey) (*Authority, error) {
@@ -104,8 +118,9 @@ func (a *Authority) sign(subject pkix.Name, hosts []string, usages ...x509.ExtKe
 	return a.certify(key, subject, hosts, usages...)
 }
 
-func (a *Authority) certify(key crypto.Signer, subject pkix.Name, hosts []string, usages ...x509.ExtKeyUsage) (Pair, error) {
-	template, err := newTemplate(subject, key.Public())
+func (a *Authority) certify(key crypto.Signer, subject pkix.Name, hosts []string,
+	usages ...x509.ExtKeyUsage) (Pair, error) {
+	template, err := newTemplate(subject, key.Public(), a.from, a.to)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -140,7 +155,7 @@ func SigningKey() (Pair, error) {
 	return pair, err
 }
 
-func newTemplate(subject pkix.Name, public crypto.PublicKey) (*x509.Certificate, error) {
+func newTemplate(subject pkix.Name, public crypto.PublicKey, from, to time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -151,12 +166,18 @@ func newTemplate(subject pkix.Name, public crypto.PublicKey) (*x509.Certificate,
 	}
 	id := sha256.Sum256(der)
 	now := time.Now()
+	if from.IsZero() {
+		from = now.Add(-backdate)
+	}
+	if to.IsZero() {
+		to = now.Add(lifetime)
+	}
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      subject,
 		SubjectKeyId: id[:20],
-		NotBefore:    now.Add(-backdate),
-		NotAfter:     now.Add(lifetime),
+		NotBefore:    from,
+		NotAfter:     to,
 	}, nil
 }
 
@@ -170,4 +191,21 @@ func encode(der []byte, key crypto.PrivateKey) (Pair, error) {
 		pair.Cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}
 	return pair, nil
+}
+
+// LoadAuthority is an authority that NewAuthority made, of its certificate and key.
+func LoadAuthority(pair Pair) (*Authority, error) {
+	block, _ := pem.Decode(pair.Cert)
+	if block == nil {
+		return nil, errors.New("the authority's certificate is no PEM")
+	}
+	parsed, err := keyutil.ParsePrivateKeyPEM(pair.Key)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("the authority's key is a %T; want one of ECDSA", parsed)
+	}
+	return assemble(block.Bytes, key)
 }

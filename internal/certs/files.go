@@ -16,8 +16,8 @@ import (
 // Recheck is how long a certificate of Files is used before the files are looked at again.
 const Recheck = time.Second
 
-// Files are a serving certificate that follows its files. Files that turn bad leave the last good pair in use. Connections keep
-// the certificate that they began with. It is safe for concurrent use.
+// Files are a serving certificate that follows its files. Files that become invalid leave the last valid pair in use.
+// Connections keep the certificate that they began with. It is safe for concurrent use.
 type Files struct {
 	flags             string
 	certFile, keyFile string

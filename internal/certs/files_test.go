@@ -14,8 +14,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestOpenConnectionsOutliveTheirCertificate: they go on with the one that they began with, new ones get the new one, over both
-// versions of HTTP.
+// TestOpenConnectionsOutliveTheirCertificate: they go on with the one that they began with, new ones get the new one,
+// over both versions of HTTP.
 func TestOpenConnectionsOutliveTheirCertificate(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestOpenConnectionsOutliveTheirCertificate(t *testing.T) {
 			defer server.Close()
 			server.TLS.Certificates = nil // the test server's own
 			client := func() func() (string, bool) {
-				transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}, ForceAttemptHTTP2: http2}
+				transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+					ServerName: "localhost"}, ForceAttemptHTTP2: http2}
 				t.Cleanup(transport.CloseIdleConnections)
 				return func() (string, bool) { return get(t, transport, server.URL, name) }
 			}

@@ -21,10 +21,14 @@ type Handshakes struct {
 // AddFlags binds upstream's flags.
 func (h *Handshakes) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&h.NoHTTP2, "disable-http2-serving", false, "Serve HTTP/1.1 only.")
-	fs.StringVar(&h.MinVersion, "tls-min-version", "", "Oldest version of TLS that is spoken: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+".")
-	fs.StringSliceVar(&h.CipherSuites, "tls-cipher-suites", nil, "Cipher suites up to TLS 1.2; by default Go's. Preferred are "+
-		strings.Join(cliflag.PreferredTLSCipherNames(), ", ")+"; insecure are "+strings.Join(cliflag.InsecureTLSCipherNames(), ", ")+".")
-	fs.Int32SliceVar(&h.Curves, "tls-curve-preferences", nil, "Mechanisms of key exchange, as numbers of Go's tls.CurveID; by default Go's.")
+	fs.StringVar(&h.MinVersion, "tls-min-version", "",
+		"Oldest version of TLS that is spoken: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+".")
+	fs.StringSliceVar(&h.CipherSuites, "tls-cipher-suites", nil,
+		"Cipher suites up to TLS 1.2; by default Go's. Preferred are "+
+			strings.Join(cliflag.PreferredTLSCipherNames(),
+				", ")+"; insecure are "+strings.Join(cliflag.InsecureTLSCipherNames(), ", ")+".")
+	fs.Int32SliceVar(&h.Curves, "tls-curve-preferences", nil,
+		"Mechanisms of key exchange, as numbers of Go's tls.CurveID; by default Go's.")
 }
 
 // Validate names the flag that can't be.

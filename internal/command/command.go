@@ -1,4 +1,4 @@
-// Package command turns a component's Config into a program: flags, signals, logging and exit code.
+// Package command runs a component's Config as a program: flags, signals, logging and exit code.
 package command
 
 import (

@@ -11,12 +11,13 @@ import (
 	"quintet.dev/quintet/internal/release"
 )
 
-// versionFlag is --version as upstream's programs take it: alone or =raw it prints what the program is and ends it; with a version
-// it changes what the program says it is.
+// versionFlag is --version as upstream's programs take it: alone or =raw it prints what the program is and ends it;
+// with a version it changes the reported version.
 type versionFlag struct{ print, raw bool }
 
 func (v *versionFlag) addTo(fs *pflag.FlagSet) {
-	fs.Var(v, "version", "Print the version and quit (=raw prints all that is known of it); =vX.Y.Z... sets the version that is reported.")
+	fs.Var(v, "version",
+		"Print the version and quit (=raw prints all that is known of it); =vX.Y.Z... sets the version that is reported.")
 	fs.Lookup("version").NoOptDefVal = "true"
 }
 

@@ -32,7 +32,8 @@ func TestVersion(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetArgs([]string{arg})
 		err := cmd.ExecuteContext(t.Context())
-		if !strings.HasPrefix(out.String(), want.out) || (err == nil) != (want.err == "") || err != nil && !strings.Contains(err.Error(), want.err) {
+		if !strings.HasPrefix(out.String(), want.out) || (err == nil) != (want.err == "") || err != nil &&
+			!strings.Contains(err.Error(), want.err) {
 			t.Errorf("%s: %q, %v", arg, out.String(), err)
 		}
 	}

@@ -20,18 +20,33 @@ import (
 	"quintet.dev/quintet/internal/zpages"
 )
 
-// attributes of a request; nothing here is a resource.
-func attributes(who user.Info, r *http.Request) authorizer.Attributes {
-	return authorizer.AttributesRecord{User: who, Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+// attributes of a request. Without RequestInfo, nothing is a resource.
+func (g *Gate) attributes(who user.Info, r *http.Request) (authorizer.Attributes, error) {
+	plain := authorizer.AttributesRecord{User: who, Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+	if g.RequestInfo == nil {
+		return plain, nil
+	}
+	info, err := g.RequestInfo.NewRequestInfo(r)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsResourceRequest {
+		return plain, nil
+	}
+	return authorizer.AttributesRecord{
+		User: who, Verb: info.Verb, Path: r.URL.Path, ResourceRequest: true, APIGroup: info.APIGroup,
+		APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace,
+		Name: info.Name,
+	}, nil
 }
 
-func isNobody(u user.Info) bool {
+func isAnonymous(u user.Info) bool {
 	return u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated)
 }
 
-// soleRequest ends a connection of HTTP/2 after this request: who is not known must not flood the program with streams
-// (CVE-2023-44487).
-func soleRequest(w http.ResponseWriter, r *http.Request) {
+// closeConnAfterResponse closes an HTTP/2 connection after this request: unauthenticated clients must not flood the
+// program with streams (CVE-2023-44487).
+func closeConnAfterResponse(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 {
 		w.Header().Set("Connection", "close")
 	}
@@ -48,17 +63,35 @@ func unauthorized(w http.ResponseWriter, r *http.Request, err error) {
 var harmless = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 func forbidden(w http.ResponseWriter, r *http.Request, asked authorizer.Attributes, reason string) {
-	why := harmless.Replace(fmt.Sprintf("User %q cannot %s path %q", asked.GetUser().GetName(), asked.GetVerb(), asked.GetPath()))
+	why := harmless.Replace(fmt.Sprintf("User %q cannot %s", asked.GetUser().GetName(), object(asked)))
 	if reason != "" {
 		why += ": " + reason
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	refuse(w, r, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(why)))
+	resource := schema.GroupResource{Group: asked.GetAPIGroup(), Resource: asked.GetResource()}
+	refuse(w, r, apierrors.NewForbidden(resource, asked.GetName(), errors.New(why)))
+}
+
+// object is what was asked for, with its verb.
+func object(asked authorizer.Attributes) string {
+	if !asked.IsResourceRequest() {
+		return fmt.Sprintf("%s path %q", asked.GetVerb(), asked.GetPath())
+	}
+	resource := asked.GetResource()
+	if asked.GetSubresource() != "" {
+		resource += "/" + asked.GetSubresource()
+	}
+	text := fmt.Sprintf("%s resource %q in API group %q", asked.GetVerb(), resource, asked.GetAPIGroup())
+	if asked.GetNamespace() == "" {
+		return text + " at the cluster scope"
+	}
+	return text + fmt.Sprintf(" in the namespace %q", asked.GetNamespace())
 }
 
 // undecided is when the API server can't be asked.
 func undecided(w http.ResponseWriter, r *http.Request, err error) {
-	http.Error(w, harmless.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+	http.Error(w, harmless.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)),
+		http.StatusInternalServerError)
 }
 
 // refuse answers with a Status, in the form that the client prefers.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/path"
 	authzunion "k8s.io/apiserver/pkg/authorization/union"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,10 +27,14 @@ import (
 	"quintet.dev/quintet/internal/follow"
 )
 
-// Gate knows who asks, and whether they may.
+// Gate authenticates and authorizes requests.
 type Gate struct {
-	// Authorities are those of certificates that clients can be known by, as PEM, which changes; none if there can be none.
+	// Authorities are those of certificates that clients can be known by, as PEM, which changes; none if there can be
+	// none.
 	Authorities []func() []byte
+	// RequestInfo tells which requests are for resources, for a program that serves a part of the API; nil for one that
+	// serves none. It must not change while requests are served.
+	RequestInfo apirequest.RequestInfoResolver
 
 	authenticator authenticator.Request
 	authorizer    authorizer.Authorizer
@@ -38,8 +43,8 @@ type Gate struct {
 	lookup        *lookup
 }
 
-// New makes a gate. It reads what is published once, and fails if it can't and that isn't tolerated. The gate is up to date as
-// long as Run runs.
+// New makes a gate. It reads what is published once, and fails if it can't and that isn't tolerated. The gate is up to
+// date as long as Run runs.
 func New(ctx context.Context, o Options, clk clock.WithTicker) (*Gate, error) {
 	reviews, err := connect(o.AuthenticationKubeconfig)
 	if err != nil {
@@ -52,8 +57,9 @@ func New(ctx context.Context, o Options, clk clock.WithTicker) (*Gate, error) {
 	return assemble(ctx, &o, reviews, access, clk)
 }
 
-// assemble makes a gate that asks those who are not nil.
-func assemble(ctx context.Context, o *Options, reviews, access kubernetes.Interface, clk clock.WithTicker) (*Gate, error) {
+// assemble returns a gate that uses the clients that are not nil.
+func assemble(ctx context.Context, o *Options, reviews, access kubernetes.Interface,
+	clk clock.WithTicker) (*Gate, error) {
 	g := &Gate{clock: clk}
 	if err := g.authenticate(ctx, o, reviews); err != nil {
 		return nil, err
@@ -64,7 +70,7 @@ func assemble(ctx context.Context, o *Options, reviews, access kubernetes.Interf
 	}
 	authorizers := []authorizer.Authorizer{masters{}, open}
 	if access != nil {
-		authorizers = append(authorizers, newJudge(access, o, clk))
+		authorizers = append(authorizers, newReviewAuthorizer(access, o, clk))
 	}
 	g.authorizer = authzunion.New(authorizers...)
 	return g, nil
@@ -82,11 +88,12 @@ func connect(file string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = 200, 400 // what is asked here holds up who asks the program
+	config.QPS, config.Burst = 200, 400 // requests to the program wait for these reviews
 	return kubernetes.NewForConfig(config)
 }
 
-// authenticate puts together the ways to be known: by a proxy's word, by a certificate, by a token. Who shows nothing is anonymous.
+// authenticate combines the authenticators: by request headers, client certificate and bearer token. Requests without
+// credentials are anonymous.
 func (g *Gate) authenticate(ctx context.Context, o *Options, client kubernetes.Interface) error {
 	var ways []authenticator.Request
 	clients, proxies, err := g.authorities(ctx, o, client)
@@ -95,8 +102,10 @@ func (g *Gate) authenticate(ctx context.Context, o *Options, client kubernetes.I
 	}
 	if proxies != nil {
 		g.Authorities = append(g.Authorities, proxies.authorities.bundle)
-		ways = append(ways, headerrequest.NewDynamicVerifyOptionsSecure(proxies.authorities.verifyOptions, proxies.list(allowedNames),
-			proxies.list(usernameHeaders), proxies.list(uidHeaders), proxies.list(groupHeaders), proxies.list(extraHeaderPrefixes)))
+		ways = append(ways, headerrequest.NewDynamicVerifyOptionsSecure(proxies.authorities.verifyOptions,
+			proxies.list(allowedNames),
+			proxies.list(usernameHeaders), proxies.list(uidHeaders), proxies.list(groupHeaders),
+			proxies.list(extraHeaderPrefixes)))
 	}
 	if clients != nil {
 		g.Authorities = append(g.Authorities, clients.bundle)
@@ -105,17 +114,18 @@ func (g *Gate) authenticate(ctx context.Context, o *Options, client kubernetes.I
 	if client != nil {
 		ways = append(ways, bearertoken.New(cache.New(&reviewer{client: client}, false, o.TokenTTL, o.TokenTTL)))
 	}
-	nobody := anonymous.NewAuthenticator(nil)
+	anonymousOnly := anonymous.NewAuthenticator(nil)
 	if len(ways) == 0 {
-		g.authenticator = nobody
+		g.authenticator = anonymousOnly
 		return nil
 	}
-	g.authenticator = union.NewFailOnError(group.NewAuthenticatedGroupAdder(union.New(ways...)), nobody)
+	g.authenticator = union.NewFailOnError(group.NewAuthenticatedGroupAdder(union.New(ways...)), anonymousOnly)
 	return nil
 }
 
 // authorities are those of clients and of proxies, from files or as they are published; nil if there are none.
-func (g *Gate) authorities(ctx context.Context, o *Options, client kubernetes.Interface) (*authorities, *proxies, error) {
+func (g *Gate) authorities(ctx context.Context, o *Options,
+	client kubernetes.Interface) (*authorities, *proxies, error) {
 	var clients *authorities
 	var proxy *proxies
 	if o.ClientCAFile != "" {
@@ -127,7 +137,8 @@ func (g *Gate) authorities(ctx context.Context, o *Options, client kubernetes.In
 	if o.RequestHeader.ClientCAFile != "" {
 		proxy = newProxies()
 		proxy.set(o.RequestHeader.lists())
-		if err := g.follow("--requestheader-client-ca-file", &proxy.authorities, o.RequestHeader.ClientCAFile); err != nil {
+		if err := g.follow("--requestheader-client-ca-file", &proxy.authorities,
+			o.RequestHeader.ClientCAFile); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -144,7 +155,8 @@ func (g *Gate) authorities(ctx context.Context, o *Options, client kubernetes.In
 		g.lookup.proxies = proxy
 	}
 	if err := g.lookup.once(ctx); err != nil && !o.TolerateLookupFailure {
-		return nil, nil, fmt.Errorf("look up authorities (--authentication-tolerate-lookup-failure goes on without): %w", err)
+		return nil, nil,
+			fmt.Errorf("look up authorities (--authentication-tolerate-lookup-failure goes on without): %w", err)
 	}
 	return clients, proxy, nil
 }
@@ -176,14 +188,18 @@ func (g *Gate) Protect(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-cache, private")
 		who, ok, err := g.authenticator.AuthenticateRequest(r)
 		if err != nil || !ok {
-			soleRequest(w, r)
+			closeConnAfterResponse(w, r)
 			unauthorized(w, r, err)
 			return
 		}
-		if isNobody(who.User) {
-			soleRequest(w, r)
+		if isAnonymous(who.User) {
+			closeConnAfterResponse(w, r)
 		}
-		asked := attributes(who.User, r)
+		asked, err := g.attributes(who.User, r)
+		if err != nil {
+			undecided(w, r, err)
+			return
+		}
 		decision, reason, err := g.authorizer.Authorize(r.Context(), asked)
 		switch {
 		case decision == authorizer.DecisionAllow:

@@ -21,6 +21,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
@@ -46,7 +48,8 @@ func newCluster(objects ...runtime.Object) *cluster {
 		if c.broken.Load() {
 			return true, nil, errBroken
 		}
-		review.Status = authenticationv1.TokenReviewStatus{Authenticated: known, User: authenticationv1.UserInfo{Username: name}}
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: known,
+			User: authenticationv1.UserInfo{Username: name}}
 		return true, review, nil
 	})
 	c.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -56,7 +59,13 @@ func newCluster(objects ...runtime.Object) *cluster {
 			return true, nil, errBroken
 		}
 		asked := review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "alice" && slices.Contains(review.Spec.Groups, "system:authenticated") &&
+		if resource := review.Spec.ResourceAttributes; resource != nil {
+			review.Status.Allowed = *resource == authorizationv1.ResourceAttributes{Verb: "list", Group: "zoo",
+				Version: "v1", Resource: "lions", Namespace: "den"}
+			return true, review, nil
+		}
+		review.Status.Allowed = review.Spec.User == "alice" &&
+			slices.Contains(review.Spec.Groups, "system:authenticated") &&
 			asked.Path == "/metrics" && asked.Verb == "get"
 		if review.Spec.User == "bob" {
 			review.Status.Reason = "not <bob>"
@@ -80,7 +89,8 @@ func publish(clients, proxies *certs.Authority) *v1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: published},
 		Data: map[string]string{
 			clientCA: string(clients.Cert), proxyCA: string(proxies.Cert), allowedNames: `["proxy"]`,
-			usernameHeaders: `["X-Remote-User"]`, groupHeaders: `["X-Remote-Group"]`, extraHeaderPrefixes: `["X-Remote-Extra-"]`,
+			usernameHeaders: `["X-Remote-User"]`, groupHeaders: `["X-Remote-Group"]`,
+			extraHeaderPrefixes: `["X-Remote-Extra-"]`,
 		},
 	}
 }
@@ -170,7 +180,8 @@ func TestWhoMaySeeWhat(t *testing.T) {
 		told = append(told, string(bundle()))
 	}
 	slices.Sort(told)
-	if want := slices.Sorted(slices.Values([]string{string(clients.Cert), string(proxies.Cert)})); !slices.Equal(told, want) {
+	if want := slices.Sorted(slices.Values([]string{string(clients.Cert), string(proxies.Cert)})); !slices.Equal(told,
+		want) {
 		t.Errorf("clients are told of %q", told)
 	}
 	url := serve(t, g)
@@ -180,24 +191,35 @@ func TestWhoMaySeeWhat(t *testing.T) {
 		code int
 		body string
 	}{
-		"health needs nobody":           {request{path: "/healthz"}, 200, "in "},
-		"what is under it does":         {request{path: "/healthz/etcd"}, 403, `cannot get path \"/healthz/etcd\"`},
-		"nobody":                        {request{path: "/metrics"}, 403, `"message":"forbidden: User \"system:anonymous\" cannot get path \"/metrics\"","reason":"Forbidden"`},
-		"a token that may":              {request{path: "/metrics", token: "good"}, 200, "in "},
-		"the same elsewhere":            {request{path: "/flagz", token: "good"}, 403, `User \"alice\" cannot get path \"/flagz\"`},
-		"a token that may not":          {request{path: "/metrics", token: "bob"}, 403, `User \"bob\" cannot get path \"/metrics\": not`},
+		"health needs nobody":   {request{path: "/healthz"}, 200, "in "},
+		"what is under it does": {request{path: "/healthz/etcd"}, 403, `cannot get path \"/healthz/etcd\"`},
+		"nobody": {request{path: "/metrics"}, 403,
+			`"message":"forbidden: User \"system:anonymous\" cannot get path \"/metrics\"","reason":"Forbidden"`},
+		"a token that may": {request{path: "/metrics", token: "good"}, 200, "in "},
+		"the same elsewhere": {request{path: "/flagz", token: "good"}, 403,
+			`User \"alice\" cannot get path \"/flagz\"`},
+		"a token that may not": {request{path: "/metrics", token: "bob"}, 403,
+			`User \"bob\" cannot get path \"/metrics\": not`},
 		"a token of nobody":             {request{path: "/metrics", token: "stolen"}, 401, `"reason":"Unauthorized"`},
 		"a token of nobody, for health": {request{path: "/healthz", token: "stolen"}, 401, `"message":"Unauthorized"`},
-		"a certificate that may":        {request{path: "/metrics", certificate: client(t, clients, "alice")}, 200, "in "},
-		"a certificate that may not":    {request{path: "/metrics", certificate: client(t, clients, "carol")}, 403, "carol"},
-		"a master":                      {request{path: "/flagz", certificate: client(t, clients, "root", "system:masters")}, 200, "in "},
-		"a stranger's certificate":      {request{path: "/metrics", certificate: client(t, strangers, "alice")}, 401, "Unauthorized"},
-		"a proxy's word":                {request{path: "/metrics", certificate: client(t, proxies, "proxy"), header: as("alice")}, 200, "in "},
-		"another's word":                {request{path: "/metrics", certificate: client(t, proxies, "other"), header: as("alice")}, 401, "Unauthorized"},
-		"a client's word":               {request{path: "/metrics", certificate: client(t, clients, "carol"), header: as("alice")}, 403, "carol"},
-		"YAML":                          {request{path: "/metrics", accept: "application/yaml"}, 403, "reason: Forbidden\n"},
-		"for people":                    {request{path: "/metrics?pretty=true"}, 403, "{\n  \"kind\": \"Status\","},
-		"a form that isn't known":       {request{path: "/metrics", accept: "text/plain"}, 403, `"reason":"Forbidden"`},
+		"a certificate that may": {request{path: "/metrics", certificate: client(t, clients, "alice")},
+			200, "in "},
+		"a certificate that may not": {request{path: "/metrics", certificate: client(t, clients, "carol")},
+			403, "carol"},
+		"a master": {request{path: "/flagz",
+			certificate: client(t, clients, "root", "system:masters")}, 200, "in "},
+		"a stranger's certificate": {request{path: "/metrics", certificate: client(t, strangers, "alice")}, 401,
+			"Unauthorized"},
+		"a proxy's word": {request{path: "/metrics", certificate: client(t, proxies, "proxy"),
+			header: as("alice")}, 200, "in "},
+		"another's word": {request{path: "/metrics", certificate: client(t, proxies, "other"),
+			header: as("alice")}, 401, "Unauthorized"},
+		"a client's word": {request{path: "/metrics", certificate: client(t, clients, "carol"),
+			header: as("alice")}, 403, "carol"},
+		"YAML": {request{path: "/metrics", accept: "application/yaml"}, 403,
+			"reason: Forbidden\n"},
+		"for people":              {request{path: "/metrics?pretty=true"}, 403, "{\n  \"kind\": \"Status\","},
+		"a form that isn't known": {request{path: "/metrics", accept: "text/plain"}, 403, `"reason":"Forbidden"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, body := test.send(t, url)
@@ -211,14 +233,46 @@ func TestWhoMaySeeWhat(t *testing.T) {
 				t.Errorf("what is behind the gate sees the credentials: %q", body)
 			}
 			var status metav1.Status
-			if response.Header.Get("Content-Type") == "application/json" && (json.Unmarshal([]byte(body), &status) != nil || int(status.Code) != test.code) {
+			if response.Header.Get("Content-Type") == "application/json" &&
+				(json.Unmarshal([]byte(body), &status) != nil || int(status.Code) != test.code) {
 				t.Errorf("not a Status: %s", body)
 			}
 		})
 	}
 }
 
-// TestAnswersAreRemembered, so that who asks often costs the API server little.
+// TestResources: where requests are for resources, those are asked about.
+func TestResources(t *testing.T) {
+	ca := authority(t, "ca")
+	api := newCluster(publish(ca, ca))
+	o := Default()
+	g, err := assemble(t.Context(), &o, api, api, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.RequestInfo = &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("apis")}
+	url := serve(t, g)
+	for path, want := range map[string]struct {
+		code int
+		body string
+	}{
+		"/apis/zoo/v1/namespaces/den/lions": {200, "in "},
+		"/apis/zoo/v1/namespaces/den/lions/leo": {403, `lions.zoo \"leo\" is forbidden: User \"alice\" cannot get resource ` +
+			`\"lions\" in API group \"zoo\" in the namespace \"den\"`},
+		"/apis/zoo/v1/lions?watch=true": {403,
+			`cannot watch resource \"lions\" in API group \"zoo\" at the cluster scope`},
+		"/apis/zoo/v1/lions/leo/status": {403, `cannot get resource \"lions/status\"`},
+		"/metrics":                      {200, "in "},
+		"/apis":                         {403, `cannot get path \"/apis\"`},
+	} {
+		response, body := request{path: path, token: "good"}.send(t, url)
+		if response.StatusCode != want.code || !strings.Contains(body, want.body) {
+			t.Errorf("%s: %d %s", path, response.StatusCode, body)
+		}
+	}
+}
+
+// TestAnswersAreRemembered: repeated requests are served from the cache without a review.
 func TestAnswersAreRemembered(t *testing.T) {
 	ca := authority(t, "ca")
 	api := newCluster(publish(ca, ca))
@@ -244,7 +298,8 @@ func TestAnswersAreRemembered(t *testing.T) {
 	if response, body := (request{path: "/metrics", token: "good"}).send(t, url); response.StatusCode != 200 {
 		t.Errorf("with the API server gone, what is remembered: %d %s", response.StatusCode, body)
 	}
-	if response, body := (request{path: "/flagz", token: "good"}).send(t, url); response.StatusCode != 500 || !strings.HasPrefix(body, `Internal Server Error: "/flagz": out of order`) {
+	if response, body := (request{path: "/flagz", token: "good"}).send(t, url); response.StatusCode != 500 ||
+		!strings.HasPrefix(body, `Internal Server Error: "/flagz": out of order`) {
 		t.Errorf("what isn't: %d %q", response.StatusCode, body)
 	}
 	if response, _ := (request{path: "/metrics", token: "bob"}).send(t, url); response.StatusCode != 401 {
@@ -283,7 +338,8 @@ func TestPublishedAuthoritiesAreFollowed(t *testing.T) {
 	rubbish.Data[clientCA], rubbish.Data[proxyCA] = "rubbish", string(before.Cert)
 	change(rubbish)
 	eventually(t, "takes what can be used", func() bool {
-		response, _ := request{path: "/metrics", certificate: client(t, before, "proxy"), header: http.Header{"X-Remote-User": {"alice"}}}.send(t, url)
+		response, _ := request{path: "/metrics", certificate: client(t, before, "proxy"),
+			header: http.Header{"X-Remote-User": {"alice"}}}.send(t, url)
 		return response.StatusCode == 200
 	})
 	if !knows(after) {
@@ -318,21 +374,26 @@ func TestAuthoritiesOfFiles(t *testing.T) {
 	url := serve(t, g)
 	for name, r := range map[string]request{
 		"client": {path: "/metrics", certificate: client(t, clients, "alice")},
-		"proxy":  {path: "/metrics", certificate: client(t, proxies, "any"), header: http.Header{"X-Remote-User": {"alice"}}},
+		"proxy": {path: "/metrics", certificate: client(t, proxies, "any"),
+			header: http.Header{"X-Remote-User": {"alice"}}},
 	} {
 		if response, body := r.send(t, url); response.StatusCode != 200 {
 			t.Errorf("%s: %d %s", name, response.StatusCode, body)
 		}
 	}
 	o.ClientCAFile = filepath.Join(dir, "missing")
-	if _, err := assemble(t.Context(), &o, nil, api, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), "--client-ca-file") {
+	if _, err := assemble(t.Context(), &o, nil, api, clock.RealClock{}); err == nil ||
+		!strings.Contains(err.Error(), "--client-ca-file") {
 		t.Errorf("a file that is missing: %v", err)
 	}
 }
 
 func TestLookupThatFails(t *testing.T) {
 	api := newCluster()
-	api.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errBroken })
+	api.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil,
+			errBroken
+	})
 	o := Default()
 	if _, err := assemble(t.Context(), &o, api, api, clock.RealClock{}); !errors.Is(err, errBroken) {
 		t.Errorf("not tolerated: %v", err)
@@ -348,13 +409,14 @@ func TestLookupThatFails(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if response, body := (request{path: "/metrics", token: "good"}).send(t, serve(t, g)); response.StatusCode != 200 {
+		if response, body := (request{path: "/metrics", token: "good"}).send(t,
+			serve(t, g)); response.StatusCode != 200 {
 			t.Errorf("%s: %d %s", name, response.StatusCode, body)
 		}
 	}
 }
 
-// TestWithoutAnAPIServer nobody is known, and only what is open to all is served.
+// TestWithoutAnAPIServer: every request is anonymous, and only paths without authorization are served.
 func TestWithoutAnAPIServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	g, err := New(t.Context(), Default(), clock.RealClock{})

@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// published is the ConfigMap in kube-system in which the API server says whom it trusts.
+// published is the ConfigMap in kube-system in which the API server publishes its client CAs.
 const published = "extension-apiserver-authentication"
 
 // Its keys; the lists are JSON.
@@ -78,7 +78,7 @@ func (a *authorities) bundle() []byte {
 	return nil
 }
 
-// proxies say in headers who their user is.
+// proxies authenticate by request headers.
 type proxies struct {
 	authorities authorities
 	lists       atomic.Pointer[map[string][]string]
@@ -144,12 +144,14 @@ func (l *lookup) take(from *v1.ConfigMap) error {
 			var list []string
 			if text := from.Data[key]; text != "" {
 				if err := json.Unmarshal([]byte(text), &list); err != nil {
-					return errors.Join(append(errs, fmt.Errorf("ConfigMap %s/%s, %s: %w", from.Namespace, from.Name, key, err))...)
+					return errors.Join(append(errs, fmt.Errorf("ConfigMap %s/%s, %s: %w", from.Namespace, from.Name,
+						key, err))...)
 				}
 			}
 			lists[key] = list
 		}
-		l.proxies.set(lists) // before the authorities, so that those of a proxy are never trusted with lists that aren't theirs
+		// before the authorities, so that those of a proxy are never trusted with lists that aren't theirs
+		l.proxies.set(lists)
 		trust(&l.proxies.authorities, proxyCA)
 	}
 	return errors.Join(errs...)
@@ -159,14 +161,17 @@ const resync = 12 * time.Hour
 
 // run follows what is published until ctx ends.
 func (l *lookup) run(ctx context.Context) {
-	informer := coreinformers.NewFilteredConfigMapInformer(l.client, metav1.NamespaceSystem, resync, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, published).String()
-	})
+	informer := coreinformers.NewFilteredConfigMapInformer(l.client, metav1.NamespaceSystem, resync, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, published).String()
+		})
 	take := func(obj any) {
 		if err := l.take(obj.(*v1.ConfigMap)); err != nil {
 			klog.FromContext(ctx).Error(err, "Keeping the authorities that were published before")
 		}
 	}
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }}) // fails only once stopped
+	// fails only once stopped
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: take,
+		UpdateFunc: func(_, obj any) { take(obj) }})
 	informer.RunWithContext(ctx)
 }

@@ -21,12 +21,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long the API server may take to answer, tries included.
-const patience = 10 * time.Second
+// reviewTimeout is how long the API server may take to answer, tries included.
+const reviewTimeout = 10 * time.Second
 
 // ask calls f until it succeeds or fails for good.
 func ask(ctx context.Context, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 	var last error
@@ -53,7 +53,7 @@ func passing(err error) bool {
 		apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// reviewer asks whose a token is.
+// reviewer authenticates tokens by TokenReview.
 type reviewer struct{ client kubernetes.Interface }
 
 // AuthenticateToken implements authenticator.Token.
@@ -75,7 +75,8 @@ func (r *reviewer) AuthenticateToken(ctx context.Context, token string) (*authen
 		}
 		return nil, false, nil
 	}
-	who := &user.DefaultInfo{Name: status.User.Username, UID: status.User.UID, Groups: status.User.Groups, Extra: map[string][]string{}}
+	who := &user.DefaultInfo{Name: status.User.Username, UID: status.User.UID, Groups: status.User.Groups,
+		Extra: map[string][]string{}}
 	for key, values := range status.User.Extra {
 		who.Extra[key] = values
 	}
@@ -98,23 +99,32 @@ const (
 	longestRemembered = 10000 // bytes of what a client can make as long as it likes
 )
 
-// judge asks whether a user may do something.
-type judge struct {
+// reviewAuthorizer authorizes by SubjectAccessReview.
+type reviewAuthorizer struct {
 	client            kubernetes.Interface
 	allowTTL, denyTTL time.Duration
 	answers           *utilcache.LRUExpireCache
 }
 
-func newJudge(client kubernetes.Interface, o *Options, clk clock.PassiveClock) *judge {
-	return &judge{client: client, allowTTL: o.AllowTTL, denyTTL: o.DenyTTL, answers: utilcache.NewLRUExpireCacheWithClock(rememberedAnswers, clk)}
+func newReviewAuthorizer(client kubernetes.Interface, o *Options, clk clock.PassiveClock) *reviewAuthorizer {
+	return &reviewAuthorizer{client: client, allowTTL: o.AllowTTL, denyTTL: o.DenyTTL,
+		answers: utilcache.NewLRUExpireCacheWithClock(rememberedAnswers, clk)}
 }
 
 // Authorize implements authorizer.Authorizer.
-func (j *judge) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+func (j *reviewAuthorizer) Authorize(ctx context.Context,
+	a authorizer.Attributes) (authorizer.Decision, string, error) {
 	who := a.GetUser()
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: map[string]authorizationv1.ExtraValue{},
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()},
+	}
+	if a.IsResourceRequest() {
+		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: a.GetVerb(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(), Resource: a.GetResource(),
+			Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
+		}
+	} else {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
 	}
 	for key, values := range who.GetExtra() {
 		spec.Extra[key] = values
@@ -134,7 +144,8 @@ func (j *judge) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 }
 
 // status is remembered, or asked for.
-func (j *judge) status(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec, remember bool) (*authorizationv1.SubjectAccessReviewStatus, error) {
+func (j *reviewAuthorizer) status(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec,
+	remember bool) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err

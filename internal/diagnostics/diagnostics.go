@@ -1,5 +1,5 @@
-// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz, /metrics and /metrics/slis, and what the
-// program tells of itself, over TLS.
+// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz, /metrics and /metrics/slis, and
+// what the program tells of itself, over TLS.
 package diagnostics
 
 import (
@@ -31,19 +31,19 @@ import (
 type Server struct {
 	// Listener is owned and closed by the server.
 	Listener net.Listener
-	// Gate says who may see what; it must be set.
+	// Gate authenticates and authorizes requests; it must be set.
 	Gate *delegated.Gate
 	// Certificate serves TLS; a self-signed one is made when it is nil.
 	Certificate *certs.Files
 	Handshakes  certs.Handshakes
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
-	// Health is what /healthz asks; with no checks it always answers. Each check has a path of its own below, unless there
-	// are Later ones.
+	// Health holds the checks of /healthz; without checks it always succeeds. Each check has a path of its own below,
+	// unless there are Later ones.
 	Health []health.Check
 	// Live and Ready are what /livez and /readyz ask; with no checks they aren't there.
 	Live, Ready []health.Check
-	// Later are what /healthz asks besides, as it comes while the component starts; nil for nothing.
+	// Later returns further checks of /healthz, which are added while the component starts; nil for none.
 	Later func() []health.Check
 	// Configuration is what /configz answers, by name; nil serves none.
 	Configuration map[string]any
@@ -81,7 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// tls asks clients for certificates where they can be known by them.
+// tls requests client certificates where they can be authenticated.
 func (s *Server) tls() (*tls.Config, error) {
 	config, err := s.Handshakes.TLS()
 	if err != nil {
@@ -112,7 +112,8 @@ func (s *Server) handler() http.Handler {
 	}
 	switch {
 	case s.Later != nil:
-		handlers["/healthz"] = health.Growing("healthz", func() []health.Check { return slices.Concat(s.Health, s.Later()) })
+		handlers["/healthz"] = health.Growing("healthz",
+			func() []health.Check { return slices.Concat(s.Health, s.Later()) })
 	case len(s.Health) == 0:
 		maps.Copy(handlers, health.Handlers("healthz", health.Ping()))
 	default:

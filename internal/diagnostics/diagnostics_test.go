@@ -28,14 +28,19 @@ func TestServer(t *testing.T) {
 	flags := func() map[string]string { return map[string]string{"secure-port": "10259"} }
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	options := delegated.Default()
-	options.AlwaysAllowPaths = append(options.AlwaysAllowPaths, "/livez/*", "/readyz/*", "/metrics", "/metrics/slis", "/configz", "/more", "/statusz", "/other", "/debug/pprof/")
+	options.AlwaysAllowPaths = append(options.AlwaysAllowPaths, "/livez/*", "/readyz/*", "/metrics", "/metrics/slis",
+		"/configz", "/more", "/statusz", "/other", "/debug/pprof/")
 	gate, err := delegated.New(t.Context(), options, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	later := func() []health.Check { return []health.Check{{Name: "late", Probe: health.Ping().Probe}} }
-	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Configuration: map[string]any{"player": &metav1.Status{Code: 7}},
-		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Later: later, Live: []health.Check{health.Ping()}, Ready: []health.Check{{Name: "caches", Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
+	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry,
+		Program: zpages.New("kube-player", time.Now, flags), Configuration: map[string]any{"player": &metav1.Status{Code: 7}},
+		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Later: later,
+		Live: []health.Check{health.Ping()},
+		Ready: []health.Check{{Name: "caches",
+			Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

@@ -1,5 +1,5 @@
-// Package follow keeps up to date what was made of files: when their content changes, it is made again. Content that can't
-// be used is told of, and what came before stays.
+// Package follow keeps up to date what was made of files: when their content changes, it is made again. Invalid
+// content is reported, and the last valid one stays in use.
 package follow
 
 import (
@@ -23,7 +23,7 @@ const (
 
 // Files are some files of which something is made together.
 type Files struct {
-	// Failed is told of each time that what is new could not be used; nil tells nobody. It is set before Run.
+	// Failed is called each time new content could not be applied; nil is allowed. It is set before Run.
 	Failed func()
 
 	paths   []string
@@ -36,7 +36,8 @@ type Files struct {
 
 type sum [sha256.Size]byte
 
-// Useless marks what apply says of content that is wrong by itself, so that to try it again would be no use. nil stays nil.
+// Useless marks what apply says of content that is wrong by itself, so that to try it again would be no use. nil stays
+// nil.
 func Useless(err error) error {
 	if err == nil {
 		return nil
@@ -51,8 +52,8 @@ type uselessError struct{ error }
 
 func (e *uselessError) Unwrap() error { return e.error }
 
-// New reads the files and calls apply with their contents, in the order of the paths. It fails if that does, with an error
-// that names the file that can't be read, or all of them.
+// New reads the files and calls apply with their contents, in the order of the paths. It fails if that does, with an
+// error that names the file that can't be read, or all of them.
 func New(apply func(ctx context.Context, contents [][]byte) error, paths ...string) (*Files, error) {
 	f := &Files{paths: paths, apply: apply}
 	contents, sum, err := f.read()
@@ -82,7 +83,7 @@ func (f *Files) Run(ctx context.Context, clk clock.WithTicker) error {
 	}
 }
 
-// look applies what is new. Content that failed is told of once, and tried again now and then, unless it is useless.
+// look applies what is new. A failure is reported once and retried periodically, unless it is permanent.
 func (f *Files) look(ctx context.Context, now time.Time) error {
 	contents, sum, err := f.read()
 	if err == nil && sum == f.applied {

@@ -68,7 +68,8 @@ func TestLook(t *testing.T) {
 	} {
 		seen, failed = nil, 0
 		step.do()
-		if err := f.look(context.Background(), now); (err != nil) != step.fails || len(seen) != step.calls || (failed == 1) != step.fails {
+		if err := f.look(context.Background(), now); (err != nil) != step.fails || len(seen) != step.calls ||
+			(failed == 1) != step.fails {
 			t.Errorf("%s: %v, applied %q, told of %d failures", step.name, err, seen, failed)
 		}
 	}

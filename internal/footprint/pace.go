@@ -1,6 +1,6 @@
-// Package footprint keeps a program that waits most of the time small, and quick when it doesn't: it says how far the heap
-// may grow before it is collected, and gives back the memory that only the start needed. What it sets holds for the whole
-// process, so it belongs into main.
+// Package footprint keeps a program that waits most of the time small, and quick when it doesn't: it says how far the
+// heap may grow before it is collected, and gives back the memory that only the start needed. What it sets holds for
+// the whole process, so it belongs into main.
 package footprint
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// How much garbage there may be before it is collected. What is alive has to be marked each time, so a busy program is let
-// grow to some size before that happens at all; with more alive than that leaves room for, it grows by a fixed amount, and
-// when even this is little beside it, to twice its size. A calm one keeps small.
+// How much garbage there may be before it is collected. What is alive has to be marked each time, so a busy program is
+// let grow to some size before that happens at all; with more alive than that leaves room for, it grows by a fixed
+// amount, and when even this is little in comparison, to twice its size. A calm one keeps small.
 const (
 	share = 50       // percent of what is alive, at least
 	busy  = 40 << 20 // bytes that a busy program may add at least
@@ -24,12 +24,13 @@ const (
 	often = 2 * time.Second
 	// over is how long after its last collection a busy time is over.
 	over = 5 * time.Second
-	// starting is the percentage before the first collection, when nothing is known: what a start leaves isn't worth one.
+	// starting is the percentage before the first collection, when nothing is known: what a start leaves isn't worth
+	// one.
 	starting = 1000
 )
 
-// Begin sets the first goal, and tells whether the pace isn't that of the environment (GOGC). See package early for who calls it
-// before Pace does.
+// Begin sets the first goal, and tells whether the pace isn't that of the environment (GOGC). See package early for the
+// caller before Pace.
 func Begin() bool {
 	if os.Getenv("GOGC") != "" {
 		return false
@@ -38,8 +39,8 @@ func Begin() bool {
 	return true
 }
 
-// Pace sets the garbage collector's goal anew after each collection, and trims the process when a busy time is over, for as
-// long as the process lives; the start is such a time. It leaves alone what the environment says.
+// Pace adjusts the garbage collector's heap goal after each collection, and trims the process when a busy time, such as
+// the start, is over, for as long as the process lives. It does not override settings of the environment.
 func Pace() {
 	if !Begin() {
 		return
@@ -79,8 +80,8 @@ func (p *pacer) adjust(live, roots uint64, now time.Time) {
 	}
 }
 
-// percentFor is the growth that is allowed to a heap of which so many bytes are alive. The percentage is one of these and of the
-// roots (stacks and global variables) together.
+// percentFor is the growth that is allowed to a heap of which so many bytes are alive. The percentage is one of these
+// and of the roots (stacks and global variables) together.
 func percentFor(live, roots uint64, sinceLast time.Duration) int {
 	spare := uint64(calm)
 	if sinceLast < often {
@@ -95,7 +96,8 @@ func percentFor(live, roots uint64, sinceLast time.Duration) int {
 
 // measured is what the last collection has found alive, and what it has looked through besides, in bytes.
 func measured() (live, roots uint64) {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"}}
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/scan/stack:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()
 }

@@ -20,10 +20,11 @@ type Check struct {
 	Probe func(r *http.Request) error
 }
 
-// Ping is the check of who has nothing else to check.
+// Ping is the check of components without other checks.
 func Ping() Check { return Check{Name: "ping", Probe: func(*http.Request) error { return nil }} }
 
-// Handlers serves checks under a name, /name whole and /name/check each; the answers of the whole count as SLIs of the process
+// Handlers serves checks under a name, /name whole and /name/check each; the answers of the whole count as SLIs of the
+// process
 // (https://kubernetes.io/docs/reference/instrumentation/slis/).
 func Handlers(name string, checks ...Check) map[string]http.Handler {
 	handlers := map[string]http.Handler{"/" + name: Growing(name, func() []Check { return checks })}
@@ -80,7 +81,7 @@ func whole(name string, checks []Check) http.HandlerFunc {
 			}
 			if err := c.Probe(r); err != nil {
 				slis.ObserveHealthcheck(r.Context(), c.Name, name, slis.Error)
-				// Why is for the log: this page may be open to anybody.
+				// The reason goes to the log: this page may be public.
 				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 				failed = true
 				continue
@@ -93,7 +94,8 @@ func whole(name string, checks []Check) http.HandlerFunc {
 			for _, e := range sets.List(unknown) {
 				quoted = append(quoted, fmt.Sprintf("%q", e))
 			}
-			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ","))
+			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n",
+				strings.Join(quoted, ","))
 		}
 		plain(w)
 		if failed {

@@ -39,7 +39,8 @@ func files(t *testing.T) []file {
 			return err
 		}
 		if entry.IsDir() {
-			if base := entry.Name(); name != root && (strings.HasPrefix(base, ".") || base == "_output" || base == "bin" || base == "testdata") {
+			if base := entry.Name(); name != root &&
+				(strings.HasPrefix(base, ".") || base == "_output" || base == "bin" || base == "testdata") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -126,15 +127,15 @@ func TestComponentsStandAlone(t *testing.T) {
 	}
 }
 
-func TestConformanceKnowsNothingOfQuintet(t *testing.T) {
+// TestAnyClusterIsServed: what works on any cluster knows nothing of Quintet.
+func TestAnyClusterIsServed(t *testing.T) {
 	for _, f := range files(t) {
-		if !within(f.dir, "conformance") {
-			continue
-		}
-		for _, imported := range f.imports {
-			dir, ok := strings.CutPrefix(imported, module+"/")
-			if ok && !within(dir, "conformance") {
-				t.Errorf("%s imports %s", f.path, dir)
+		for _, own := range []string{"conformance", "why"} {
+			for _, imported := range f.imports {
+				dir, ok := strings.CutPrefix(imported, module+"/")
+				if within(f.dir, own) && ok && !within(dir, own) {
+					t.Errorf("%s imports %s", f.path, dir)
+				}
 			}
 		}
 	}
@@ -142,15 +143,17 @@ func TestConformanceKnowsNothingOfQuintet(t *testing.T) {
 
 func TestOneRoomHoldsEachClient(t *testing.T) {
 	rooms := map[string][]string{ // import prefix: the folders that may use it
-		"go.etcd.io/etcd/client/v3":                   {"components/apiserver/storage/etcd", "bench", "e2e"},
-		"go.etcd.io/etcd/server/v3":                   {"components/etcd", "cmd/etcd", "components/apiserver/storage/etcdtest"},
+		"go.etcd.io/etcd/client/v3": {"components/apiserver/storage/etcd", "bench", "e2e"},
+		"go.etcd.io/etcd/server/v3": {"components/etcd", "cmd/etcd",
+			"components/apiserver/storage/etcdtest"},
 		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "bench", "e2e"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
 	for _, f := range files(t) {
 		for _, imported := range f.imports {
 			for client, allowed := range rooms {
-				if !within(imported, client) || slices.ContainsFunc(allowed, func(room string) bool { return within(f.dir, room) }) {
+				if !within(imported, client) ||
+					slices.ContainsFunc(allowed, func(room string) bool { return within(f.dir, room) }) {
 					continue
 				}
 				if f.test && client == "go.etcd.io/etcd/server/v3" && within(f.dir, "components/apiserver") {
@@ -188,7 +191,7 @@ func TestMainsAloneBeginEarly(t *testing.T) {
 }
 
 func TestNothingWrapsUpstream(t *testing.T) {
-	policies := []string{ // that lie beside the generic server, and are good without it
+	policies := []string{ // that lie next to the generic server, and are useful without it
 		"k8s.io/apiserver/pkg/server/filters",        // the queueing of requests
 		"k8s.io/apiserver/pkg/server/mux",            // how flow control shows its queues
 		"k8s.io/apiserver/pkg/server/egressselector", // dialing through proxies
@@ -200,7 +203,8 @@ func TestNothingWrapsUpstream(t *testing.T) {
 	}
 	for _, f := range files(t) {
 		for _, imported := range f.imports {
-			for _, whole := range []string{"k8s.io/kubernetes", "k8s.io/apiserver/pkg/server", "k8s.io/apiserver/pkg/registry", "k8s.io/apiserver/pkg/endpoints/handlers", "k8s.io/apiserver/pkg/storage/cacher"} {
+			for _, whole := range []string{"k8s.io/kubernetes", "k8s.io/apiserver/pkg/server",
+				"k8s.io/apiserver/pkg/registry", "k8s.io/apiserver/pkg/endpoints/handlers", "k8s.io/apiserver/pkg/storage/cacher"} {
 				if within(imported, whole) && !slices.Contains(policies, imported) {
 					t.Errorf("%s imports %s: the components are written here", f.path, imported)
 				}

@@ -1,4 +1,4 @@
-// Package kubeconfig writes kubeconfig files and turns them into client configuration.
+// Package kubeconfig writes kubeconfig files and converts them to client configuration.
 package kubeconfig
 
 import (
@@ -9,7 +9,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Identity is who a kubeconfig speaks as: a client certificate or a bearer token.
+// Identity holds the credentials of a kubeconfig: a client certificate or a bearer token.
 type Identity struct {
 	User  string
 	Cert  []byte // PEM
@@ -32,7 +32,7 @@ func Encode(cluster, server string, ca []byte, id Identity) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Load reads the client configuration in file. qps < 0 turns client-side throttling off.
+// Load reads the client configuration in file. qps < 0 disables client-side throttling.
 func Load(file string, qps float32) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {

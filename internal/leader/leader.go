@@ -18,7 +18,7 @@ import (
 // ErrLost is what Run returns when another instance took over, or when the lease could not be renewed in time.
 var ErrLost = errors.New("leadership lost")
 
-// Config says whether and how to elect. Its zero value elects nobody: Run then works at once.
+// Config configures leader election. Its zero value disables it: Run then starts at once.
 type Config struct {
 	Elect             bool
 	LeaseDuration     time.Duration // how long others wait after the last renewal they saw
@@ -27,7 +27,7 @@ type Config struct {
 	ResourceLock      string        // only "leases"
 	ResourceName      string
 	ResourceNamespace string
-	// Watchdog, if not nil, is told of the leadership, and says of a leader that it is not well once its lease has run out.
+	// Watchdog, if not nil, observes the leadership and reports a leader as unhealthy once its lease has expired.
 	Watchdog *leaderelection.HealthzAdaptor
 }
 
@@ -55,13 +55,16 @@ func (c Config) Validate() error {
 	case !c.Elect:
 		return nil
 	case c.ResourceLock != resourcelock.LeasesResourceLock:
-		return fmt.Errorf("leader election: resource lock %q is not supported, use %q", c.ResourceLock, resourcelock.LeasesResourceLock)
+		return fmt.Errorf("leader election: resource lock %q is not supported, use %q", c.ResourceLock,
+			resourcelock.LeasesResourceLock)
 	case c.ResourceName == "" || c.ResourceNamespace == "":
 		return errors.New("leader election: the lease needs a name and a namespace")
 	case c.LeaseDuration <= c.RenewDeadline:
-		return fmt.Errorf("leader election: lease duration %v must be greater than renew deadline %v", c.LeaseDuration, c.RenewDeadline)
+		return fmt.Errorf("leader election: lease duration %v must be greater than renew deadline %v", c.LeaseDuration,
+			c.RenewDeadline)
 	case float64(c.RenewDeadline) <= leaderelection.JitterFactor*float64(c.RetryPeriod):
-		return fmt.Errorf("leader election: renew deadline %v must be greater than retry period %v x %v", c.RenewDeadline, c.RetryPeriod, leaderelection.JitterFactor)
+		return fmt.Errorf("leader election: renew deadline %v must be greater than retry period %v x %v",
+			c.RenewDeadline, c.RetryPeriod, leaderelection.JitterFactor)
 	case c.RetryPeriod <= 0:
 		return errors.New("leader election: retry period must be greater than zero")
 	}
@@ -80,7 +83,8 @@ func Identity() string {
 // Run waits for leadership and then calls lead; it returns lead's error, nil if ctx ended before, or ErrLost. The
 // context given to lead ends with ctx and with the leadership. The lease is released after lead returned, so that
 // no other instance starts while this one still works. An empty identity takes Identity().
-func Run(ctx context.Context, c Config, client kubernetes.Interface, identity string, lead func(context.Context) error) error {
+func Run(ctx context.Context, c Config, client kubernetes.Interface, identity string,
+	lead func(context.Context) error) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -132,7 +136,8 @@ func while(ctx context.Context, ended <-chan struct{}, lead func(context.Context
 	return err
 }
 
-func (c Config) elector(client kubernetes.Interface, identity string, elected chan<- struct{}) (*leaderelection.LeaderElector, error) {
+func (c Config) elector(client kubernetes.Interface, identity string,
+	elected chan<- struct{}) (*leaderelection.LeaderElector, error) {
 	if identity == "" {
 		identity = Identity()
 	}

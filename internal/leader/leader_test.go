@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// electing looks at the lease often, and loses it after a while without a renewal.
+// electing has a short retry period, and loses the lease after lost without a renewal.
 func electing(lost time.Duration) Config {
 	c := Default("thing")
 	c.LeaseDuration, c.RenewDeadline, c.RetryPeriod = lost*3/2, lost, 20*time.Millisecond

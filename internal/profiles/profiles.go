@@ -26,8 +26,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Contention, "contention-profiling", o.Contention, "Profile what goroutines wait for, if --profiling.")
 }
 
-// Begin makes the process collect what is wanted, and returns handlers by path, none if nothing is to be served; a path that ends
-// in "/" stands for all below it.
+// Begin makes the process collect what is wanted, and returns handlers by path, none if nothing is to be served; a path
+// that ends in "/" stands for all below it.
 func (o Options) Begin() map[string]http.Handler {
 	if !o.On {
 		return nil
@@ -54,8 +54,10 @@ func Handlers() map[string]http.Handler {
 
 // listFlags tells which flags can be changed while the process runs.
 func listFlags(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n"+
-		"<table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n")
+	_,
+		_ = io.WriteString(w,
+		"<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n"+
+			"<table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n")
 }
 
 // setVerbosity changes --v.

@@ -35,11 +35,13 @@ func TestPaths(t *testing.T) {
 		"/debug/flags":                   {http.StatusOK, "full flags configurable"},
 		"/debug/flags/other":             {http.StatusOK, "full flags configurable"},
 	} {
-		if w := serve(handlers, http.MethodGet, path, ""); w.Code != want.code || !strings.Contains(w.Body.String(), want.body) {
+		if w := serve(handlers, http.MethodGet, path, ""); w.Code != want.code ||
+			!strings.Contains(w.Body.String(), want.body) {
 			t.Errorf("%s: %d %.200q", path, w.Code, w.Body)
 		}
 	}
-	if w := serve(handlers, http.MethodGet, "/debug/pprof", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "/debug/pprof/" {
+	if w := serve(handlers, http.MethodGet, "/debug/pprof", ""); w.Code != http.StatusFound ||
+		w.Header().Get("Location") != "/debug/pprof/" {
 		t.Errorf("/debug/pprof: %d, %q", w.Code, w.Header())
 	}
 }
@@ -59,12 +61,13 @@ func TestVerbosity(t *testing.T) {
 	} {
 		w := serve(Handlers(), c.method, "/debug/flags/v", c.body)
 		if w.Code != c.code || w.Body.String() != c.text || !klog.V(c.now).Enabled() || klog.V(c.now+1).Enabled() {
-			t.Errorf("%s %q: %d %q, level %d: %t, above: %t", c.method, c.body, w.Code, w.Body, c.now, klog.V(c.now).Enabled(), klog.V(c.now+1).Enabled())
+			t.Errorf("%s %q: %d %q, level %d: %t, above: %t", c.method, c.body, w.Code, w.Body, c.now,
+				klog.V(c.now).Enabled(), klog.V(c.now+1).Enabled())
 		}
 	}
 }
 
-// meet lets one goroutine wait for another, whichever is first, and returns after both have been told of it.
+// meet lets one goroutine wait for another, whichever is first, and returns after both have been notified.
 func meet() {
 	place, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -98,7 +101,7 @@ func waits(t *testing.T) (n int64) {
 	return n
 }
 
-// TestContention: who waits is told of if that is wanted, and if profiles are.
+// TestContention: waiting goroutines are profiled if contention profiling and profiling are enabled.
 func TestContention(t *testing.T) {
 	t.Cleanup(func() { runtime.SetBlockProfileRate(0) })
 	before := waits(t)

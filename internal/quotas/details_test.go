@@ -26,7 +26,8 @@ func TestStorageIsWhole(t *testing.T) {
 			claim.Status.AllocatedResources = list("storage", c.granted)
 		}
 		usage := Usage(corev1.Resource("persistentvolumeclaims"), claim, nil, time.Now())
-		for _, name := range []corev1.ResourceName{"requests.storage", "fast.storageclass.storage.k8s.io/requests.storage"} {
+		for _, name := range []corev1.ResourceName{"requests.storage",
+			"fast.storageclass.storage.k8s.io/requests.storage"} {
 			if got := usage[name]; got.String() != c.want {
 				t.Errorf("%s of %s, %s: got %s, want %s", name, c.request, c.granted, got.String(), c.want)
 			}
@@ -34,7 +35,7 @@ func TestStorageIsWhole(t *testing.T) {
 	}
 }
 
-// TestStorageClass: what the annotation says of a claim's class counts, even if that is none.
+// TestStorageClass: the class annotation of a claim takes precedence, even if it is empty.
 func TestStorageClass(t *testing.T) {
 	for annotation, want := range map[string]string{"-": "fast", "slow": "slow", "": ""} {
 		claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}}
@@ -43,7 +44,9 @@ func TestStorageClass(t *testing.T) {
 		}
 		usage := Usage(corev1.Resource("persistentvolumeclaims"), claim, nil, time.Now())
 		for _, class := range []string{"fast", "slow"} {
-			if _, charged := usage[corev1.ResourceName(class+".storageclass.storage.k8s.io/persistentvolumeclaims")]; charged != (class == want) {
+			if _,
+				charged := usage[corev1.ResourceName(class+
+				".storageclass.storage.k8s.io/persistentvolumeclaims")]; charged != (class == want) {
 				t.Errorf("annotation %q: class %s is charged: %v", annotation, class, charged)
 			}
 		}
@@ -71,8 +74,10 @@ func TestAttributesClasses(t *testing.T) {
 		{corev1.ScopeSelectorOpIn, []string{"bronze", "x"}, false, true, false},
 		{corev1.ScopeSelectorOpNotIn, []string{"silver"}, true, true, false},
 	} {
-		s := &corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: c.operator, Values: c.values}
-		if a, b, d := Within(none, s), Within(changing, s), Within(left, s); a != c.none || b != c.changing || d != c.left {
+		s := &corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass,
+			Operator: c.operator, Values: c.values}
+		if a, b, d := Within(none, s), Within(changing, s), Within(left, s); a != c.none || b != c.changing ||
+			d != c.left {
 			t.Errorf("%s %v: %v, %v, %v", c.operator, c.values, a, b, d)
 		}
 	}
@@ -125,11 +130,13 @@ func TestWhichClaimIsExcused(t *testing.T) {
 	}
 }
 
-// TestExtended: of the names with a slash only those that aren't Kubernetes' own are extended resources, and those of device classes.
+// TestExtended: of the names with a slash only those that aren't Kubernetes' own are extended resources, and those of
+// device classes.
 func TestExtended(t *testing.T) {
 	for name, want := range map[corev1.ResourceName]bool{
 		"example.com/gpu": true, "deviceclass.resource.kubernetes.io/gpu": true,
-		"cpu": false, "kubernetes.io/batteries": false, "node.kubernetes.io/x": false, "requests.example.com/gpu": false,
+		"cpu": false, "kubernetes.io/batteries": false, "node.kubernetes.io/x": false,
+		"requests.example.com/gpu": false,
 	} {
 		if Extended(name) != want {
 			t.Errorf("%s: got %v", name, !want)

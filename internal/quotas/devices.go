@@ -14,8 +14,8 @@ import (
 // OfDeviceClass ends the names of resources that count the devices of a class.
 const OfDeviceClass = ".deviceclass.resource.k8s.io/devices"
 
-// addDevices charges the devices of a claim by their class, and by the names under which pods may ask for such devices as
-// for other extended resources (KEP-5004).
+// addDevices charges the devices of a claim by their class, and by the names under which pods may ask for such devices
+// as for other extended resources (KEP-5004).
 func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, cluster Cluster, now time.Time) {
 	extended := corev1.ResourceList{}
 	for class, n := range devices(claim) {
@@ -73,9 +73,9 @@ func number(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 	return 0
 }
 
-// askedByPod is what is charged for the pod for which the scheduler has made the claim, as the pod asks for extended resources.
-// That excuses one claim only: the one that the pod's status names, or the oldest while it names none. A pod that has ended is
-// charged for nothing any more, so that all of the claim is.
+// askedByPod is what is charged for the pod for which the scheduler has made the claim, as the pod asks for extended
+// resources. That excuses one claim only: the one that the pod's status names, or the oldest while it names none. A pod
+// that has ended is charged for nothing any more, so that all of the claim is.
 func askedByPod(claim *resourcev1.ResourceClaim, cluster Cluster, now time.Time) corev1.ResourceList {
 	owner := podOf(claim)
 	if owner == nil {
@@ -103,7 +103,8 @@ func askedByPod(claim *resourcev1.ResourceClaim, cluster Cluster, now time.Time)
 // podOf is the pod for whose extended resources a claim was made.
 func podOf(claim *resourcev1.ResourceClaim) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" || owner.APIVersion != "v1" {
+	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" ||
+		owner.APIVersion != "v1" {
 		return nil
 	}
 	return owner

@@ -10,6 +10,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/internal/resources"
 )
 
 // Ignored are the resources that no quota is about: those of which nothing is stored, and Events.
@@ -25,16 +27,15 @@ func Ignored(of schema.GroupResource) bool {
 	return false
 }
 
-// Extended reports whether pods ask for a resource by that name that is not one of Kubernetes itself.
+// Extended reports whether the name is that of an extended resource, or of a device class as one.
 func Extended(name corev1.ResourceName) bool {
-	text := string(name)
-	return strings.HasPrefix(text, resourcev1.ResourceDeviceClassPrefix) || strings.Contains(text, "/") &&
-		!strings.Contains(text, corev1.ResourceDefaultNamespacePrefix) && !strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix)
+	return strings.HasPrefix(string(name), resourcev1.ResourceDeviceClassPrefix) || resources.Extended(name)
 }
 
-// Charged picks those of names under which objects of a resource can be charged, whether this one is or not. mapped tells whether
-// there is a class of the devices that pods ask for by an extended resource.
-func Charged(of schema.GroupResource, names []corev1.ResourceName, mapped func(extended corev1.ResourceName) bool) []corev1.ResourceName {
+// Charged picks those of names under which objects of a resource can be charged, whether this one is or not. mapped
+// tells whether a device class has the name of an extended resource.
+func Charged(of schema.GroupResource, names []corev1.ResourceName,
+	mapped func(extended corev1.ResourceName) bool) []corev1.ResourceName {
 	var charged func(name corev1.ResourceName) bool
 	switch of {
 	case corev1.Resource("pods"):
@@ -45,7 +46,8 @@ func Charged(of schema.GroupResource, names []corev1.ResourceName, mapped func(e
 		}
 	case corev1.Resource("persistentvolumeclaims"):
 		charged = func(name corev1.ResourceName) bool {
-			return name == corev1.ResourceRequestsStorage || strings.HasSuffix(string(name), OfStorageClass+string(corev1.ResourceRequestsStorage)) ||
+			return name == corev1.ResourceRequestsStorage ||
+				strings.HasSuffix(string(name), OfStorageClass+string(corev1.ResourceRequestsStorage)) ||
 				strings.HasSuffix(string(name), OfStorageClass+string(corev1.ResourcePersistentVolumeClaims))
 		}
 	case resourcev1.Resource("resourceclaims"):
@@ -71,7 +73,8 @@ func chargesPods(name corev1.ResourceName) bool {
 		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
 		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage,
-	}, name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+	}, name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
 // extendedRequest returns the extended resource whose requests are charged under a name.

@@ -25,7 +25,8 @@ func list(pairs ...string) corev1.ResourceList {
 
 func pod(limits corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "1"}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: limits, Limits: limits}}}}}
+		Containers: []corev1.Container{{Name: "c",
+			Resources: corev1.ResourceRequirements{Requests: limits, Limits: limits}}}}}
 }
 
 // there is a cluster with a class of devices that are an extended resource too, and a pod that asks for it.
@@ -59,28 +60,33 @@ func named(name string, c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 }
 
 func exactly(class string, count int64) resourcev1.DeviceRequest {
-	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count}}
+	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
+		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count}}
 }
 
 func all(class string) resourcev1.DeviceRequest {
-	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeAll}}
+	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
+		AllocationMode: resourcev1.DeviceAllocationModeAll}}
 }
 
 func first(requests ...resourcev1.DeviceRequest) (out resourcev1.DeviceRequest) {
 	for _, r := range requests {
 		out.FirstAvailable = append(out.FirstAvailable, resourcev1.DeviceSubRequest{
-			DeviceClassName: r.Exactly.DeviceClassName, AllocationMode: r.Exactly.AllocationMode, Count: r.Exactly.Count})
+			DeviceClassName: r.Exactly.DeviceClassName, AllocationMode: r.Exactly.AllocationMode,
+			Count: r.Exactly.Count})
 	}
 	return out
 }
 
 func claim(requests ...resourcev1.DeviceRequest) *resourcev1.ResourceClaim {
-	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}}
+	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}}
 }
 
 func ownedBy(uid string, c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	c.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
-	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1", Controller: ptr.To(true)}}
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1",
+		Controller: ptr.To(true)}}
 	if uid != "" {
 		c.OwnerReferences[0].UID = "2"
 	}
@@ -103,24 +109,35 @@ func TestUsage(t *testing.T) {
 		obj  runtime.Object
 		want corev1.ResourceList
 	}{
-		"anything": {schema.GroupResource{Group: "example.com", Resource: "widgets"}, &corev1.ConfigMap{}, list("count/widgets.example.com", "1")},
-		"plain":    {corev1.Resource("configmaps"), &corev1.ConfigMap{}, list("count/configmaps", "1", "configmaps", "1")},
-		"pod": {pods, pod(list("cpu", "1", "hugepages-2Mi", "2Mi", "example.com/x", "3")), list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "1",
+		"anything": {schema.GroupResource{Group: "example.com", Resource: "widgets"}, &corev1.ConfigMap{},
+			list("count/widgets.example.com", "1")},
+		"plain": {corev1.Resource("configmaps"), &corev1.ConfigMap{},
+			list("count/configmaps", "1", "configmaps", "1")},
+		"pod": {pods, pod(list("cpu", "1", "hugepages-2Mi", "2Mi", "example.com/x",
+			"3")), list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "1",
 			"hugepages-2Mi", "2Mi", "requests.hugepages-2Mi", "2Mi", "requests.example.com/x", "3")},
-		"pod that has ended":        {pods, ended, list("count/pods", "1")},
-		"pod that goes":             {pods, gone(time.Second), list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "1")},
+		"pod that has ended": {pods, ended, list("count/pods", "1")},
+		"pod that goes": {pods, gone(time.Second),
+			list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "1")},
 		"pod that should have gone": {pods, gone(time.Minute), list("count/pods", "1")},
-		"devices": {claims, claim(exactly("gpu", 3), exactly("nic", 4), exactly("gpu", 1)), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "4",
+		"devices": {claims, claim(exactly("gpu", 3), exactly("nic", 4),
+			exactly("gpu", 1)), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "4",
 			"nic.deviceclass.resource.k8s.io/devices", "4", "requests.deviceclass.resource.kubernetes.io/gpu", "4",
 			"requests.deviceclass.resource.kubernetes.io/nic", "4", "requests.example.com/gpu", "4")},
-		"all devices": {claims, claim(all("nic")), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "32", "requests.deviceclass.resource.kubernetes.io/nic", "32")},
-		"no such class": {claims, claim(exactly("none", 2)), list(ofClaims, "1", "none.deviceclass.resource.k8s.io/devices", "2",
+		"all devices": {claims, claim(all("nic")), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "32",
+			"requests.deviceclass.resource.kubernetes.io/nic", "32")},
+		"no such class": {claims, claim(exactly("none",
+			2)), list(ofClaims, "1", "none.deviceclass.resource.k8s.io/devices", "2",
 			"requests.deviceclass.resource.kubernetes.io/none", "2")},
-		"whichever there are": {claims, claim(first(exactly("nic", 2), exactly("nic", 5), exactly("none", 1)), first(all("nic"))), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "37", "none.deviceclass.resource.k8s.io/devices", "1", "requests.deviceclass.resource.kubernetes.io/nic", "37",
+		"whichever there are": {claims, claim(first(exactly("nic", 2), exactly("nic", 5), exactly("none", 1)),
+			first(all("nic"))), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "37",
+			"none.deviceclass.resource.k8s.io/devices", "1", "requests.deviceclass.resource.kubernetes.io/nic", "37",
 			"requests.deviceclass.resource.kubernetes.io/none", "1")},
-		"what a pod was charged for": {claims, named("first", ownedBy("", claim(exactly("gpu", 3)))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
+		"what a pod was charged for": {claims, named("first",
+			ownedBy("", claim(exactly("gpu", 3)))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
 			"requests.deviceclass.resource.kubernetes.io/gpu", "3", "requests.example.com/gpu", "1")},
-		"another pod": {claims, ownedBy("2", claim(exactly("gpu", 3))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
+		"another pod": {claims, ownedBy("2",
+			claim(exactly("gpu", 3))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
 			"requests.deviceclass.resource.kubernetes.io/gpu", "3", "requests.example.com/gpu", "3")},
 	} {
 		if got := Usage(c.of, c.obj, there{}, now); !quota.Equals(got, c.want) {

@@ -10,14 +10,16 @@ import (
 
 // About reports whether a quota is about an object: all its scopes must be.
 func About(q *corev1.ResourceQuota, obj runtime.Object) bool {
-	return !slices.ContainsFunc(Scopes(q), func(s corev1.ScopedResourceSelectorRequirement) bool { return !Within(obj, &s) })
+	return !slices.ContainsFunc(Scopes(q),
+		func(s corev1.ScopedResourceSelectorRequirement) bool { return !Within(obj, &s) })
 }
 
 // Scopes are those that a quota names, in either way.
 func Scopes(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
-		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
+		all = append(all,
+			corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
 	}
 	if q.Spec.ScopeSelector != nil {
 		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
@@ -62,8 +64,8 @@ func claimInScope(c *corev1.PersistentVolumeClaim, s *corev1.ScopedResourceSelec
 	return slices.ContainsFunc(names, func(name string) bool { return among(name, s) })
 }
 
-// AttributesClasses are those of a volume, in order: the one that is asked for, the one that it has, and the one that it is
-// getting. A claim is in the scope of each.
+// AttributesClasses are those of a volume, in order: the one that is asked for, the one that it has, and the one that
+// it is getting. A claim is in the scope of each.
 func AttributesClasses(c *corev1.PersistentVolumeClaim) []string {
 	var names []string
 	for _, name := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
@@ -92,10 +94,11 @@ func among(name string, s *corev1.ScopedResourceSelectorRequirement) bool {
 	return false
 }
 
-// bestEffort: no container asks for, or is limited in, processor or memory.
+// bestEffort: no container has requests or limits of CPU or memory.
 func bestEffort(pod *corev1.Pod) bool {
 	options := podresources.PodResourcesOptions{ExcludeOverhead: true}
-	for _, list := range []corev1.ResourceList{podresources.PodRequests(pod, options), podresources.PodLimits(pod, options)} {
+	for _, list := range []corev1.ResourceList{podresources.PodRequests(pod, options),
+		podresources.PodLimits(pod, options)} {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			if q := list[name]; !q.IsZero() {
 				return false
@@ -122,5 +125,8 @@ func crossesNamespaces(a *corev1.Affinity) bool {
 	if p := a.PodAntiAffinity; p != nil {
 		add(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
-	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool {
+		return len(t.Namespaces) > 0 ||
+			t.NamespaceSelector != nil
+	})
 }

@@ -1,6 +1,6 @@
-// Package quotas says what objects use of resource quotas, and which objects a quota is about
-// (https://kubernetes.io/docs/concepts/policy/resource-quotas/). The API server charges objects by it when it lets them in,
-// and the controller counts them by it.
+// Package quotas computes the usage of objects for resource quotas, and the objects that a quota covers
+// (https://kubernetes.io/docs/concepts/policy/resource-quotas/). The API server charges objects by it when it lets them
+// in, and the controller counts them by it.
 package quotas
 
 import (
@@ -92,7 +92,8 @@ func AddCompute(usage, requests, limits corev1.ResourceList) {
 			usage[corev1.DefaultResourceRequestsPrefix+name] = q
 		}
 	}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
+		corev1.ResourceEphemeralStorage} {
 		if q, ok := limits[name]; ok {
 			usage["limits."+name] = q
 		}
@@ -107,7 +108,8 @@ func addService(usage corev1.ResourceList, s *corev1.Service) {
 	case corev1.ServiceTypeLoadBalancer:
 		usage[corev1.ResourceServicesLoadBalancers] = one
 		for i := range s.Spec.Ports {
-			if s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts || s.Spec.Ports[i].NodePort != 0 {
+			if s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts ||
+				s.Spec.Ports[i].NodePort != 0 {
 				ports++
 			}
 		}
@@ -115,10 +117,11 @@ func addService(usage corev1.ResourceList, s *corev1.Service) {
 	usage[corev1.ResourceServicesNodePorts] = *resource.NewQuantity(ports, resource.DecimalSI)
 }
 
-// OfStorageClass ends what of a resource name says of which storage class the volumes are.
+// OfStorageClass separates the storage class from the rest of a resource name.
 const OfStorageClass = ".storageclass.storage.k8s.io/"
 
-// StorageClass is the class of a claim's volume, "" for none. The annotation of old counts before the field, even if it is empty.
+// StorageClass is the class of a claim's volume, "" for none. The annotation of old counts before the field, even if it
+// is empty.
 func StorageClass(c *corev1.PersistentVolumeClaim) string {
 	if class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return class

@@ -15,8 +15,8 @@ import (
 // fallback is the release of the modules that the API's types come from, for programs that no release was stamped into.
 const fallback = "v1.36.6"
 
-// reported is the version that the command line of the process gave; nil for none. It belongs to the process, as what is linked
-// into it does.
+// reported is the version that the command line of the process gave; nil for none. It belongs to the process, as what
+// is linked into it does.
 var reported atomic.Pointer[string]
 
 // Get returns what was stamped into the program when it was linked (see the Makefile), or else what Go knows of it.
@@ -28,8 +28,8 @@ func Get() apiversion.Info {
 	return info
 }
 
-// Report makes the process say that it is of another version than Get has told until now. As with upstream's --version flag that may
-// only say more of the same release: v1.36.6-custom of v1.36.6.
+// Report changes the version that the process reports from now on. As with upstream's --version
+// flag that may only say more of the same release: v1.36.6-custom of v1.36.6.
 func Report(text string) error {
 	asked, err := apiutil.ParseSemantic(text)
 	if err != nil {

@@ -11,14 +11,17 @@ import (
 )
 
 func TestComplete(t *testing.T) {
-	unstamped := apiversion.Info{GitVersion: "v0.0.0-master+$Format:%H$", GitCommit: "$Format:%H$", BuildDate: "1970-01-01T00:00:00Z"}
+	unstamped := apiversion.Info{GitVersion: "v0.0.0-master+$Format:%H$", GitCommit: "$Format:%H$",
+		BuildDate: "1970-01-01T00:00:00Z"}
 	none := func() (*debug.BuildInfo, bool) { return nil, false }
 	got := complete(unstamped, none)
-	if got.GitVersion != fallback || got.Major != "1" || got.Minor != "36" || got.GitCommit != "unknown" || got.GitTreeState != "unknown" {
+	if got.GitVersion != fallback || got.Major != "1" || got.Minor != "36" || got.GitCommit != "unknown" ||
+		got.GitTreeState != "unknown" {
 		t.Errorf("without a stamp: %+v", got)
 	}
 	build := func() (*debug.BuildInfo, bool) {
-		return &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}, true
+		return &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"},
+			{Key: "vcs.modified", Value: "true"}}}, true
 	}
 	if got := complete(unstamped, build); got.GitCommit != "abc" || got.GitTreeState != "dirty" {
 		t.Errorf("with Go's stamp: %+v", got)
@@ -44,7 +47,7 @@ func TestFallbackFollowsModules(t *testing.T) {
 	}
 }
 
-// TestReport: what a process says of itself may only be more of the same release.
+// TestReport: the reported version must be of the same release.
 func TestReport(t *testing.T) {
 	t.Cleanup(func() { reported.Store(nil) })
 	own := Get().GitVersion

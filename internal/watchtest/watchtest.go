@@ -15,8 +15,8 @@ type Client interface {
 	Tracker() clienttesting.ObjectTracker
 }
 
-// Copy makes the watches of a client deliver copies from now on. By itself it delivers what was written between a list and
-// the watch after it as it keeps it, and transforms of informers change what they get, while others read it.
+// Copy makes the watches of a client deliver copies from now on. By itself it delivers what was written between a list
+// and the watch after it as it keeps it, and transforms of informers change what they get, while others read it.
 func Copy(client Client) {
 	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		var o metav1.ListOptions

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEventsAreNobodyElses: what a watcher does to objects that were there before it, or came then, others don't see.
-func TestEventsAreNobodyElses(t *testing.T) {
+// TestEventsAreIsolated: changes by one watcher to the objects of its events are not visible to other watchers.
+func TestEventsAreIsolated(t *testing.T) {
 	client := fake.NewClientset(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "before"}})
 	Copy(client)
 	pods := client.CoreV1().Pods("ns")
@@ -20,7 +20,8 @@ func TestEventsAreNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pods.Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "after"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := pods.Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "after"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"before", "after"} {

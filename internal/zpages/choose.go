@@ -50,7 +50,8 @@ func choose(accept, kind string, cbor bool) (choice, bool) {
 			switch {
 			case form == text && !as && !g && !v:
 				return choice{form: text}, true
-			case form != text && clause.Params["as"] == kind && clause.Params["g"] == group && (version == old || version == now):
+			case form != text && clause.Params["as"] == kind && clause.Params["g"] == group &&
+				(version == old || version == now):
 				return choice{form, version}, true
 			}
 		}
@@ -65,5 +66,6 @@ func Indented(r *http.Request) bool {
 		return err == nil && yes
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }

@@ -1,5 +1,5 @@
-// Package zpages serves what a program tells of itself to people who look for a fault: /statusz, how long it runs and what it
-// is, and /flagz, how it was started (KEP-4827, KEP-4828). Both are text, or an object for those who ask for one by its kind.
+// Package zpages serves the debugging pages of a program: /statusz with its uptime and versions, and /flagz with its
+// command line flags (KEP-4827, KEP-4828). Both are text, or an object for clients that accept its kind.
 package zpages
 
 import (
@@ -34,8 +34,8 @@ type Program struct {
 	Name string
 	// Started is when.
 	Started time.Time
-	// GoVersion, Version ("1.36.3") and Emulation ("1.36") are what it was built with, what it is, and what it behaves as; no
-	// Emulation isn't told.
+	// GoVersion, Version ("1.36.3") and Emulation ("1.36") are what it was built with, what it is, and what it behaves
+	// as; an empty Emulation is omitted.
 	GoVersion, Version, Emulation string
 	// Paths lists all that the program serves.
 	Paths func() []string
@@ -45,16 +45,18 @@ type Program struct {
 	Now func() time.Time
 	// CBOR tells that objects come in this form, too.
 	CBOR bool
-	// Refuse answers a request for a form that a page doesn't have (406), of which it has those known; nil does so in JSON.
+	// Refuse answers a request for a form that a page doesn't have (406), of which it has those known; nil does so in
+	// JSON.
 	Refuse func(w http.ResponseWriter, r *http.Request, known []string)
 }
 
-// New tells of this program, which starts now, by what it was built from. Paths is to be set.
+// New returns the pages of this program, with its build information and the current time as its start. Set Paths.
 func New(name string, now func() time.Time, flags func() map[string]string) *Program {
 	v := release.Get()
 	return &Program{
 		Name: name, Started: now(), Now: now, Flags: flags,
-		GoVersion: runtime.Version(), Version: strings.TrimPrefix(v.GitVersion, "v"), Emulation: v.Major + "." + v.Minor,
+		GoVersion: runtime.Version(), Version: strings.TrimPrefix(v.GitVersion, "v"),
+		Emulation: v.Major + "." + v.Minor,
 	}
 }
 
@@ -74,8 +76,10 @@ func (p *Program) refuse(w http.ResponseWriter, r *http.Request, known []string)
 		return
 	}
 	status := metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotAcceptable,
-		Code: http.StatusNotAcceptable, Message: "only the following media types are accepted: " + strings.Join(known, ", "),
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Code:    http.StatusNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join(known, ", "),
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotAcceptable)
@@ -123,12 +127,14 @@ func (p *Program) CommandLine() http.Handler {
 
 func (p *Program) status() *status {
 	return &status{
-		StartTime: metav1.NewTime(p.Started.Truncate(time.Second)), UptimeSeconds: max(0, int64(p.Now().Sub(p.Started)/time.Second)),
-		GoVersion: p.GoVersion, BinaryVersion: p.Version, EmulationVersion: p.Emulation, Paths: debugging(p.Paths()),
+		StartTime:     metav1.NewTime(p.Started.Truncate(time.Second)),
+		UptimeSeconds: max(0, int64(p.Now().Sub(p.Started)/time.Second)),
+		GoVersion:     p.GoVersion, BinaryVersion: p.Version, EmulationVersion: p.Emulation,
+		Paths: debugging(p.Paths()),
 	}
 }
 
-// debugging are the first elements of the paths that are of use to who looks for a fault.
+// debugging are the first elements of the paths of debugging endpoints.
 func debugging(paths []string) []string {
 	found := map[string]bool{}
 	for _, path := range paths {
@@ -143,8 +149,9 @@ func debugging(paths []string) []string {
 }
 
 func (p *Program) head(out *bytes.Buffer, page string) {
-	fmt.Fprintf(out, "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility "+
-		"guarantees and is for debugging purposes only.\n", p.Name, page)
+	fmt.Fprintf(out,
+		"\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility "+
+			"guarantees and is for debugging purposes only.\n", p.Name, page)
 }
 
 func (p *Program) statusText(out *bytes.Buffer) {
@@ -196,7 +203,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(out.Bytes())
 		return
 	}
-	o := &object{TypeMeta: metav1.TypeMeta{Kind: p.kind, APIVersion: group + "/" + choice.version}, Metadata: metadata{p.program.Name}}
+	o := &object{TypeMeta: metav1.TypeMeta{Kind: p.kind, APIVersion: group + "/" + choice.version},
+		Metadata: metadata{p.program.Name}}
 	p.fill(o)
 	body, err := encode(o, choice.form, Indented(r))
 	if err != nil {
@@ -204,7 +212,9 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if choice.version == old {
-		w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, strings.ToLower(p.kind)))
+		w.Header().Set("Warning",
+			fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`,
+				strings.ToLower(p.kind)))
 	}
 	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", choice.form, group, choice.version, p.kind))
 	_, _ = w.Write(body)

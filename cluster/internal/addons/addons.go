@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +47,14 @@ func create(ctx context.Context, client kubernetes.Interface, object runtime.Obj
 		_, err = client.AppsV1().Deployments(o.Namespace).Create(ctx, o, options)
 	case *appsv1.DaemonSet:
 		_, err = client.AppsV1().DaemonSets(o.Namespace).Create(ctx, o, options)
+	case *storagev1.StorageClass:
+		_, err = client.StorageV1().StorageClasses().Create(ctx, o, options)
+	case *storagev1.CSIDriver:
+		_, err = client.StorageV1().CSIDrivers().Create(ctx, o, options)
+	case *discoveryv1.EndpointSlice:
+		_, err = client.DiscoveryV1().EndpointSlices(o.Namespace).Create(ctx, o, options)
+	case *rbacv1.RoleBinding:
+		_, err = client.RbacV1().RoleBindings(o.Namespace).Create(ctx, o, options)
 	case *rbacv1.ClusterRole:
 		_, err = client.RbacV1().ClusterRoles().Create(ctx, o, options)
 	case *rbacv1.ClusterRoleBinding:

@@ -12,10 +12,18 @@ import (
 // What exists is the user's: a second Apply changes nothing.
 func TestApplyKeepsWhatExists(t *testing.T) {
 	client := fake.NewClientset()
-	objects := append(DNS(DNSOptions{Image: "dns:1", Replicas: 2, Domain: "cluster.test", ClusterIPs: []string{"10.96.0.10"}}),
-		KubeProxy(KubeProxyOptions{Image: "proxy:1", Server: "https://api:6443", ClusterCIDRs: []string{"10.244.0.0/16"}})...)
+	objects := append(DNS(DNSOptions{Image: "dns:1", Replicas: 2, Domain: "cluster.test",
+		ClusterIPs: []string{"10.96.0.10"}}),
+		KubeProxy(KubeProxyOptions{Image: "proxy:1", Server: "https://api:6443",
+			ClusterCIDRs: []string{"10.244.0.0/16"}})...)
+	objects = append(objects, DefaultStorageClass("example.com/x"))
+	objects = append(objects, CSIDriverObjects(CSIDriverOptions{Driver: "csi.example.com", Image: "driver:1"})...)
 	if err := Apply(t.Context(), client, objects); err != nil {
 		t.Fatal(err)
+	}
+	class, err := client.StorageV1().StorageClasses().Get(t.Context(), "standard", metav1.GetOptions{})
+	if err != nil || class.Provisioner != "example.com/x" || *class.ReclaimPolicy != "Delete" {
+		t.Fatalf("%v, %v", class, err)
 	}
 	maps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	config, err := maps.Get(t.Context(), "coredns", metav1.GetOptions{})
@@ -29,7 +37,8 @@ func TestApplyKeepsWhatExists(t *testing.T) {
 	if err := Apply(t.Context(), client, objects); err != nil {
 		t.Fatal(err)
 	}
-	if config, err = maps.Get(t.Context(), "coredns", metav1.GetOptions{}); err != nil || config.Data["Corefile"] != "mine" {
+	if config, err = maps.Get(t.Context(), "coredns", metav1.GetOptions{}); err != nil ||
+		config.Data["Corefile"] != "mine" {
 		t.Errorf("%v, %v", config, err)
 	}
 }

@@ -83,7 +83,8 @@ func dnsService(o DNSOptions) *v1.Service {
 		policy = v1.IPFamilyPolicyRequireDualStack
 	}
 	return &v1.Service{ObjectMeta: object, Spec: v1.ServiceSpec{
-		ClusterIP: o.ClusterIPs[0], ClusterIPs: o.ClusterIPs, IPFamilyPolicy: &policy, Selector: map[string]string{appKey: dnsApp},
+		ClusterIP: o.ClusterIPs[0], ClusterIPs: o.ClusterIPs, IPFamilyPolicy: &policy,
+		Selector: map[string]string{appKey: dnsApp},
 		Ports: []v1.ServicePort{
 			port("dns", 53, v1.ProtocolUDP), port("dns-tcp", 53, v1.ProtocolTCP), port("metrics", 9153, v1.ProtocolTCP),
 		},
@@ -129,7 +130,8 @@ func dnsContainer(o DNSOptions) v1.Container {
 		return v1.ContainerPort{Name: name, ContainerPort: number, Protocol: protocol}
 	}
 	probe := func(path string, number int32) v1.ProbeHandler {
-		return v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromInt32(number), Scheme: v1.URISchemeHTTP}}
+		return v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromInt32(number),
+			Scheme: v1.URISchemeHTTP}}
 	}
 	return v1.Container{
 		Name: dnsName, Image: o.Image, ImagePullPolicy: v1.PullIfNotPresent,
@@ -139,15 +141,18 @@ func dnsContainer(o DNSOptions) v1.Container {
 			port("liveness-probe", 8080, v1.ProtocolTCP), port("readiness-probe", 8181, v1.ProtocolTCP),
 		},
 		Resources: v1.ResourceRequirements{
-			Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("170Mi")},
-			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m"), v1.ResourceMemory: resource.MustParse("70Mi")},
+			Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse("170Mi")},
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m"),
+				v1.ResourceMemory: resource.MustParse("70Mi")},
 		},
 		VolumeMounts: []v1.VolumeMount{{Name: "config-volume", MountPath: "/etc/coredns", ReadOnly: true}},
 		LivenessProbe: &v1.Probe{
-			ProbeHandler: probe("/health", 8080), InitialDelaySeconds: 60, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 5,
+			ProbeHandler: probe("/health", 8080), InitialDelaySeconds: 60, TimeoutSeconds: 5, SuccessThreshold: 1,
+			FailureThreshold: 5,
 		},
-		// A cluster is ready when DNS is, so that the probe looks more often than kubeadm's.
-		ReadinessProbe: &v1.Probe{ProbeHandler: probe("/ready", 8181), PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3},
+		// A cluster is ready when DNS is, so its probe has a shorter period than kubeadm's.
+		ReadinessProbe: &v1.Probe{ProbeHandler: probe("/ready", 8181), PeriodSeconds: 1, TimeoutSeconds: 1,
+			FailureThreshold: 3},
 		SecurityContext: &v1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities: &v1.Capabilities{Add: []v1.Capability{"NET_BIND_SERVICE"}, Drop: []v1.Capability{"ALL"}},

@@ -46,7 +46,8 @@ current-context: default
 			ObjectMeta: metav1.ObjectMeta{Name: "kubeadm:node-proxier"}, Subjects: []rbacv1.Subject{account},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
 		},
-		&v1.ConfigMap{ObjectMeta: meta(proxyName, nil), Data: map[string]string{"config.conf": config, "kubeconfig.conf": kubeconfig}},
+		&v1.ConfigMap{ObjectMeta: meta(proxyName, nil),
+			Data: map[string]string{"config.conf": config, "kubeconfig.conf": kubeconfig}},
 		proxyDaemonSet(o),
 	}
 }

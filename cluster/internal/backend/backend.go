@@ -13,6 +13,15 @@ import (
 // ErrUnsupported is returned for a verb that a back end can't carry out, e.g. pausing a member of this process.
 var ErrUnsupported = errors.New("not supported by this kind of cluster")
 
+// ErrNoFile is returned by Instance.ReadFile for a file that the member does not have.
+var ErrNoFile = errors.New("no such file")
+
+// Registry is how images are pushed to a member: its usual port, and a user where it demands one.
+type Registry struct {
+	Port               int
+	Username, Password string
+}
+
 // Member is one part of a cluster as it is to be run: a program with its arguments and files.
 type Member struct {
 	Name      string // unique in the cluster: "etcd-0", "node-1"
@@ -21,24 +30,49 @@ type Member struct {
 	// Program is what runs; a node's arguments are its kubelet's.
 	Program string
 	Args    []string
-	// Files lie below the member's directory (Site.Dir); keys are relative to it.
+	// Files lie below the member's directory (Addressing.Dir); keys are relative to it.
 	Files map[string][]byte
 	// Port is the usual port on which this process must reach the member; 0 for none.
 	Port int
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
-	// Beside names the member whose network this one shares, to arrange it; "" for a network of its own. It is started
-	// after that member, and anew whenever that member was. Members of one process share its network anyway.
-	Beside string
+	// SharesNetworkWith names the member whose network namespace this one joins and configures; "" for one of its own.
+	// It is started after that member, and restarted with it. Members of one process share its network anyway.
+	SharesNetworkWith string
 	// Network is what the member may do with its network.
 	Network NetworkAccess
 	// Machine marks a node that runs containers of its own.
 	Machine bool
-	// Publish maps further ports of this machine to ports of the member.
-	Publish map[int]int
+	// Publish are further ports of the member that are reachable on the machine that members run on.
+	Publish []PublishedPort
+	// Mounts are directories and files of that machine.
+	Mounts []Mount
+	// StopGrace is how long the member takes to end when it is told to; 0 leaves that to the back end.
+	StopGrace time.Duration
+	// Resources bound what the member and everything in it may use.
+	Resources Resources
 }
 
-// NetworkAccess is what a member may do with its own network, beside using it.
+// Resources are amounts of a machine's; 0 is no bound.
+type Resources struct {
+	CPUs        int
+	MemoryBytes int64
+}
+
+// PublishedPort is a port of a member on the machine that members run on.
+type PublishedPort struct {
+	Host, Member int
+	Protocol     string     // tcp, udp or sctp
+	Address      netip.Addr // of the machine; the zero value is the back end's choice
+}
+
+// Mount is a directory or file of the machine that members run on; both paths are absolute.
+type Mount struct {
+	HostPath, ContainerPath string
+	ReadOnly                bool
+}
+
+// NetworkAccess is what a member may change in its own network namespace.
 type NetworkAccess int
 
 const (
@@ -47,8 +81,8 @@ const (
 	NetworkRouter               // and pass on packets of others, unchanged
 )
 
-// Site tells where members are, before they are started, so that arguments and certificates can name it.
-type Site interface {
+// Addressing returns the addresses and paths of members before they are started, for arguments and certificates.
+type Addressing interface {
 	// Dir is the directory in which the member finds its Files.
 	Dir(member string) string
 	// Host is the name or address under which other members reach the member.
@@ -59,6 +93,8 @@ type Site interface {
 	Pools() []netip.Prefix
 	// Port is the port that stands for a component's usual one.
 	Port(member string, usual int) int
+	// PublicHost is the name or address in Endpoint, for certificates.
+	PublicHost() string
 	// Endpoint is host:port under which this process reaches the member's usual port.
 	Endpoint(member string, usual int) string
 }
@@ -66,11 +102,22 @@ type Site interface {
 // Backend runs the members of one cluster. Its methods are safe for concurrent use.
 type Backend interface {
 	// Prepare makes room for the members and tells where they will be. It is called once, before Start.
-	Prepare(ctx context.Context, members []Placement) (Site, error)
+	Prepare(ctx context.Context, members []Placement) (Addressing, error)
 	// Start creates a member and starts it; it does not wait until the member is ready.
 	Start(ctx context.Context, m Member) (Instance, error)
 	// Load makes an image of the local Docker engine known to the machines among instances.
 	Load(ctx context.Context, ref string, machines []Instance) error
+	// Push has the local Docker engine push an image to a registry that is a member, under another name, and returns the
+	// digest of its manifest.
+	Push(ctx context.Context, ref, name string, to Instance, r Registry) (digest string, err error)
+	// Endpoint is host:port under which this process reaches a usual port of a member, however the cluster was started.
+	Endpoint(ctx context.Context, of Instance, usual int) (string, error)
+	// LoadArchive makes the images in an archive, a file of this machine as `docker save` writes it, known to machines.
+	LoadArchive(ctx context.Context, file string, machines []Instance) error
+	// Add makes room for one more member, as Prepare does, and tells where all are.
+	Add(ctx context.Context, m Placement) (Addressing, error)
+	// Remove ends one member and removes what was made for it. One that does not exist any more is no error.
+	Remove(ctx context.Context, i Instance) error
 	// Close ends and removes everything that the back end made. It may be called after a failure, and again.
 	Close(ctx context.Context) error
 	// Release frees what this process holds of the cluster, and leaves the cluster alone.
@@ -79,8 +126,9 @@ type Backend interface {
 
 // Placement is what must be known of a member before its arguments are: its name and the port to reach it.
 type Placement struct {
-	Name string
-	Port int // as Member.Port
+	Name      string
+	Port      int       // as Member.Port
+	Resources Resources // as Member.Resources
 }
 
 // Instance is a member that was started. Its methods are safe for concurrent use.
@@ -88,7 +136,7 @@ type Instance interface {
 	Name() string
 	// Start runs the member again after Stop or Kill, with the same name, address, ports and data.
 	Start(ctx context.Context) error
-	// Stop asks the member to end, and kills it after grace.
+	// Stop stops the member gracefully, and kills it after grace, or its StopGrace if that is longer.
 	Stop(ctx context.Context, grace time.Duration) error
 	Kill(ctx context.Context) error
 	Pause(ctx context.Context) error

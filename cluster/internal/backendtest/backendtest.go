@@ -20,12 +20,12 @@ type Subject struct {
 	Backend backend.Backend
 	// Server makes a member that serves HTTP on its usual port 8080: "/" answers 200, and its log begins with
 	// "serving".
-	Server func(site backend.Site, name string) backend.Member
+	Server func(addressing backend.Addressing, name string) backend.Member
 	// Wordless is set for a back end that can neither pause its members nor run commands in them.
 	Wordless bool
 }
 
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 // Run checks the contract.
 func Run(t *testing.T, s Subject) {
@@ -36,15 +36,16 @@ func Run(t *testing.T, s Subject) {
 			t.Errorf("Close again: %v", err)
 		}
 	})
-	site, err := s.Backend.Prepare(ctx, []backend.Placement{{Name: "server-0", Port: 8080}, {Name: "server-1", Port: 8080}})
+	addressing, err := s.Backend.Prepare(ctx, []backend.Placement{{Name: "server-0", Port: 8080},
+		{Name: "server-1", Port: 8080}})
 	if err != nil {
 		t.Fatalf("Prepare: %v", err)
 	}
-	if site.Endpoint("server-0", 8080) == site.Endpoint("server-1", 8080) {
-		t.Errorf("two members share the endpoint %s", site.Endpoint("server-0", 8080))
+	if addressing.Endpoint("server-0", 8080) == addressing.Endpoint("server-1", 8080) {
+		t.Errorf("two members share the endpoint %s", addressing.Endpoint("server-0", 8080))
 	}
-	url := "http://" + site.Endpoint("server-0", 8080)
-	member := s.Server(site, "server-0")
+	url := "http://" + addressing.Endpoint("server-0", 8080)
+	member := s.Server(addressing, "server-0")
 	member.Files = map[string][]byte{"pki/note.txt": []byte("hello")}
 	instance, err := s.Backend.Start(ctx, member)
 	if err != nil {
@@ -143,7 +144,7 @@ func answers(t *testing.T, url string, want bool) {
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for {
 		err := check()
 		if err == nil {

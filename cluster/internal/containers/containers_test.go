@@ -2,10 +2,13 @@ package containers
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +40,8 @@ func newContainers(t *testing.T, name string) *Containers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(t.Context(), Config{Cluster: name, Owner: self, Notice: func(s string) { t.Log(s) }})
+	c, err := New(t.Context(),
+		Config{Cluster: name, Owner: self, Run: rand.Text(), Notice: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +53,9 @@ func TestContract(t *testing.T) {
 	name := fmt.Sprintf("contract-%d", os.Getpid())
 	backendtest.Run(t, backendtest.Subject{
 		Backend: newContainers(t, name),
-		Server: func(_ backend.Site, member string) backend.Member {
-			return backend.Member{Name: member, Component: "server", Image: testimage, Program: "testimage", Args: []string{"serve"}, Port: 8080}
+		Server: func(_ backend.Addressing, member string) backend.Member {
+			return backend.Member{Name: member, Component: "server", Image: testimage, Program: "testimage",
+				Args: []string{"serve"}, Port: 8080}
 		},
 	})
 	left, err := List(t.Context(), name)
@@ -67,14 +72,15 @@ func TestMissingImageSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.imageMissing(t.Context(), "quintet/nothing:dev"); err == nil {
-		t.Error("no error for an image that does not exist")
+	_, err = c.Start(t.Context(), backend.Member{Name: "x", Image: "localhost/quintet/nothing:dev"})
+	if err == nil || !strings.Contains(err.Error(), "build or pull it first") {
+		t.Errorf("start from an image that does not exist: %v", err)
 	}
 }
 
-// TestPortsDiffer: what is chosen for one container is chosen for no other, and may be listened on afterwards.
+// TestPortsDiffer: each container gets a port of its own, which is free afterwards.
 func TestPortsDiffer(t *testing.T) {
-	var free ports
+	free := &localPorts{bind: netip.MustParseAddr("127.0.0.1")}
 	chosen := map[int]bool{}
 	for range 500 {
 		port, err := free.next()

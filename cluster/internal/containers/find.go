@@ -2,20 +2,17 @@ package containers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
-	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/cluster/internal/backend"
-	"quintet.dev/quintet/cluster/owner"
 )
 
 // Found is a member of a cluster as Docker knows it.
@@ -44,6 +41,9 @@ func List(ctx context.Context, cluster string) ([]Found, error) {
 	}
 	var found []Found
 	for _, c := range listed {
+		if _, claims := c.Labels[LabelClaim]; claims {
+			continue
+		}
 		found = append(found, Found{
 			Cluster: c.Labels[LabelCluster], Member: c.Labels[LabelMember], Component: c.Labels[LabelComponent],
 			Image: c.Image, State: string(c.State), Status: c.Status, Created: time.Unix(c.Created, 0), ID: c.ID,
@@ -65,7 +65,6 @@ func Attach(ctx context.Context, cluster string) (*Containers, map[string]backen
 	if err != nil {
 		return nil, nil, err
 	}
-	c.start = "" // all of the cluster is meant
 	instances := map[string]backend.Instance{}
 	for _, f := range found {
 		instances[f.Member] = &instance{docker: c.docker, name: f.Member, id: f.ID}
@@ -73,65 +72,77 @@ func Attach(ctx context.Context, cluster string) (*Containers, map[string]backen
 	return c, instances, nil
 }
 
-// RemoveAll removes every cluster of containers on this engine and returns their names.
-func RemoveAll(ctx context.Context) ([]string, error) {
+// Names lists the clusters on this engine, also those that are being started, or of which a crash left a part.
+func Names(ctx context.Context) ([]string, error) {
 	docker, err := connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer docker.Close()
-	names, err := clusters(ctx, docker, func(string) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	return names, remove(ctx, docker, LabelCluster)
+	found, err := find(ctx, docker, LabelCluster)
+	return found.clusters(), err
 }
 
-// Reap removes the clusters whose owner was a process that ended without removing them, and returns their names.
-func Reap(ctx context.Context) ([]string, error) {
-	docker, err := connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer docker.Close()
-	names, err := clusters(ctx, docker, owner.Dead)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, remove(ctx, docker, LabelCluster+"="+name))
-	}
-	return names, errors.Join(errs...)
+// objects are what Docker has of clusters.
+type objects struct {
+	members, claims []container.Summary
+	networks        []network.Summary
 }
 
-// clusters names the clusters whose owner passes, by their containers and networks.
-func clusters(ctx context.Context, docker *testcontainers.DockerClient, passes func(string) bool) ([]string, error) {
-	names := map[string]bool{}
-	listed, err := list(ctx, docker, LabelCluster)
+// find lists everything with a label.
+func find(ctx context.Context, docker *testcontainers.DockerClient, label string) (objects, error) {
+	var found objects
+	listed, err := list(ctx, docker, label)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	for _, c := range listed {
-		if passes(c.Labels[LabelOwner]) {
-			names[c.Labels[LabelCluster]] = true
+		if _, claims := c.Labels[LabelClaim]; claims {
+			found.claims = append(found.claims, c)
+		} else {
+			found.members = append(found.members, c)
 		}
 	}
-	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: byLabel(LabelCluster)})
+	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: byLabel(label)})
 	if err != nil {
-		return nil, err
+		return found, fmt.Errorf("list networks: %w", err)
 	}
-	for _, n := range networks.Items {
-		if passes(n.Labels[LabelOwner]) {
-			names[n.Labels[LabelCluster]] = true
+	found.networks = networks.Items
+	return found, nil
+}
+
+// clusters are the names of those that the objects belong to, in order.
+func (o objects) clusters() []string {
+	var names []string
+	for _, c := range slices.Concat(o.members, o.claims) {
+		names = append(names, c.Labels[LabelCluster])
+	}
+	for _, n := range o.networks {
+		names = append(names, n.Labels[LabelCluster])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// where keeps the objects whose labels pass.
+func (o objects) where(passes func(labels map[string]string) bool) objects {
+	var kept objects
+	for _, c := range o.members {
+		if passes(c.Labels) {
+			kept.members = append(kept.members, c)
 		}
 	}
-	var sorted []string
-	for name := range names {
-		sorted = append(sorted, name)
+	for _, c := range o.claims {
+		if passes(c.Labels) {
+			kept.claims = append(kept.claims, c)
+		}
 	}
-	slices.Sort(sorted)
-	return sorted, nil
+	for _, n := range o.networks {
+		if passes(n.Labels) {
+			kept.networks = append(kept.networks, n)
+		}
+	}
+	return kept
 }
 
 func list(ctx context.Context, docker *testcontainers.DockerClient, label string) ([]container.Summary, error) {
@@ -140,42 +151,6 @@ func list(ctx context.Context, docker *testcontainers.DockerClient, label string
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
 	return listed.Items, nil
-}
-
-// remove takes away everything with a label: containers with their volumes first, then networks.
-func remove(ctx context.Context, docker *testcontainers.DockerClient, label string) error {
-	listed, err := list(ctx, docker, label)
-	if err != nil {
-		return err
-	}
-	var group errgroup.Group
-	for _, c := range listed {
-		group.Go(func() error {
-			_, err := docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-			return ignoreGone(err)
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("remove containers: %w", err)
-	}
-	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: byLabel(label)})
-	if err != nil {
-		return err
-	}
-	for _, n := range networks.Items {
-		if _, err := docker.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}); ignoreGone(err) != nil {
-			return fmt.Errorf("remove network %s: %w", n.Name, err)
-		}
-	}
-	return nil
-}
-
-// ignoreGone forgives what another remover was faster at.
-func ignoreGone(err error) error {
-	if errdefs.IsNotFound(err) || (errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")) {
-		return nil
-	}
-	return err
 }
 
 func byLabel(label string) client.Filters {

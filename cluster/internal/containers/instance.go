@@ -37,7 +37,14 @@ func (i *instance) Start(ctx context.Context) error {
 
 func (i *instance) Stop(ctx context.Context, grace time.Duration) error {
 	seconds := int(grace.Round(time.Second).Seconds())
-	_, err := i.docker.ContainerStop(ctx, i.id, client.ContainerStopOptions{Timeout: &seconds})
+	inspected, err := i.docker.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return i.wrap("stop", err)
+	}
+	if own := inspected.Container.Config; own != nil && own.StopTimeout != nil {
+		seconds = max(seconds, *own.StopTimeout)
+	}
+	_, err = i.docker.ContainerStop(ctx, i.id, client.ContainerStopOptions{Timeout: &seconds})
 	return i.wrap("stop", err)
 }
 
@@ -102,7 +109,8 @@ func (i *instance) Exec(ctx context.Context, command []string, stdin io.Reader) 
 }
 
 func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
-	logs, err := i.docker.ContainerLogs(ctx, i.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
+	logs, err := i.docker.ContainerLogs(ctx, i.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true,
+		Follow: follow})
 	if err != nil {
 		return i.wrap("logs", err)
 	}
@@ -114,7 +122,11 @@ func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
 }
 
 func (i *instance) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	copied, err := i.docker.CopyFromContainer(ctx, i.id, client.CopyFromContainerOptions{SourcePath: path.Join(rootDir, name)})
+	copied, err := i.docker.CopyFromContainer(ctx, i.id,
+		client.CopyFromContainerOptions{SourcePath: path.Join(rootDir, name)})
+	if errdefs.IsNotFound(err) {
+		return nil, i.wrap("read file of", fmt.Errorf("%w: %s", backend.ErrNoFile, name))
+	}
 	if err != nil {
 		return nil, i.wrap("read file of", err)
 	}
@@ -135,7 +147,8 @@ func (i *instance) State(ctx context.Context) (backend.State, error) {
 		return backend.State{}, i.wrap("inspect", err)
 	}
 	state := inspected.Container.State
-	return backend.State{Running: state.Running, Paused: state.Paused, ExitCode: state.ExitCode, Error: state.Error}, nil
+	return backend.State{Running: state.Running, Paused: state.Paused, ExitCode: state.ExitCode, Error: state.Error},
+		nil
 }
 
 func (i *instance) wrap(verb string, err error) error {

@@ -5,10 +5,12 @@ const (
 	LabelCluster   = "io.quintet.cluster"
 	LabelComponent = "io.quintet.component"
 	LabelMember    = "io.quintet.member"
-	// LabelOwner tells who removes the cluster: OwnerUser, or the process named by owner.Self.
+	// LabelOwner names the owner that removes the cluster: OwnerUser, or the process named by owner.Self.
 	LabelOwner = "io.quintet.owner"
 	// LabelRun tells one start from others of the same cluster name.
 	LabelRun = "io.quintet.run"
+	// LabelClaim marks the container that exists while a cluster is started; see Exclusively.
+	LabelClaim = "io.quintet.claim"
 )
 
 // OwnerUser owns clusters that outlive the process which started them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -68,6 +69,9 @@ func (s subnets) pools() []netip.Prefix {
 	})
 }
 
+// gateway is the address that the engine's host has on the network.
+func (s subnets) gateway() netip.Addr { return address(s.v4, 1) }
+
 // ipam tells Docker of the blocks.
 func (s subnets) ipam() *network.IPAM {
 	return &network.IPAM{Config: each(s, func(block netip.Prefix) network.IPAMConfig {
@@ -80,37 +84,29 @@ func (s subnets) ipam() *network.IPAM {
 
 // createNetwork makes the cluster's network in the first free block, starting at one that depends on its name so that
 // clusters which start at once rarely compete.
-func (c *Containers) createNetwork(ctx context.Context) (subnets, error) {
+func (c *Containers) createNetwork(ctx context.Context) (id string, made subnets, err error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(c.config.Cluster))
 	first := hash.Sum32()
 	var last error
 	for i := range uint32(blocks) {
 		made := block(first+i, c.config.IPv6)
-		_, err := c.docker.NetworkCreate(ctx, c.networkName(), client.NetworkCreateOptions{
+		created, err := c.docker.NetworkCreate(ctx, c.networkName(), client.NetworkCreateOptions{
 			Driver:     "bridge",
 			EnableIPv6: &c.config.IPv6,
 			IPAM:       made.ipam(),
 			Labels:     c.labels(),
 		})
 		if err == nil {
-			return made, nil
+			return created.ID, made, nil
 		}
 		if !taken(err) {
-			return subnets{}, c.explainNetwork(err)
+			return "", subnets{}, fmt.Errorf("create network %s: %w", c.networkName(), err)
 		}
 		last = err
 	}
-	return subnets{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
+	return "", subnets{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
 		"old clusters hold: %w", c.networkName(), last)
-}
-
-// explainNetwork says what to do where a network can't be made.
-func (c *Containers) explainNetwork(err error) error {
-	if strings.Contains(err.Error(), "already exists") {
-		return fmt.Errorf("a cluster %s is being started by another process; choose another name: %w", c.config.Cluster, err)
-	}
-	return fmt.Errorf("create network %s: %w", c.networkName(), err)
 }
 
 // taken tells whether the engine refused a subnet because something else uses it.
@@ -121,5 +117,10 @@ func taken(err error) bool {
 }
 
 func (c *Containers) labels() map[string]string {
-	return map[string]string{LabelCluster: c.config.Cluster, LabelOwner: c.config.Owner, LabelRun: c.start}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.adopted != nil {
+		return maps.Clone(c.adopted)
+	}
+	return map[string]string{LabelCluster: c.config.Cluster, LabelOwner: c.config.Owner, LabelRun: c.config.Run}
 }

@@ -11,10 +11,13 @@ import (
 // privileges of a node, which runs an engine of its own: all, or what is enough where the host itself lacks some.
 type privileges struct{ full bool }
 
-// likelyPrivileges guesses from this machine's first process, which the engine can't surpass. A wrong guess is
-// harmless: too much is corrected by the engine's refusal, too little is enough.
-func likelyPrivileges() privileges {
+// likelyPrivileges guesses from this machine's first process, which an engine of this machine can't surpass. A wrong
+// guess is harmless: too much is corrected by the engine's refusal, too little is enough.
+func likelyPrivileges(host engineHost) privileges {
 	const sysResource = 24 // CAP_SYS_RESOURCE, linux/capability.h
+	if !host.isLocal() {
+		return privileges{full: true}
+	}
 	status, err := os.ReadFile("/proc/1/status")
 	if err != nil {
 		return privileges{full: true}

@@ -2,17 +2,18 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
-	"github.com/testcontainers/testcontainers-go"
 
 	"quintet.dev/quintet/cluster/internal/backend"
 )
@@ -44,119 +45,125 @@ func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (b
 	// A request that is given up half-way leaves a container that its clean-up does not see yet.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
+	id, err := c.create(ctx, m, p)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", m.Name, err)
+	}
+	if _, err := c.docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, err), removeContainer(ctx, c.docker, id))
+	}
+	return &instance{docker: c.docker, name: m.Name, id: id}, nil
+}
+
+// create makes a member's container, with its files in it, and returns its identity.
+func (c *Containers) create(ctx context.Context, m backend.Member, p privileges) (string, error) {
 	files, err := archive(rootDir, m.Files)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	created, err := c.provider.CreateContainer(ctx, c.request(m, p, func(ctx context.Context, id string) error {
-		_, err := c.docker.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
-		return err
-	}))
+	if err := ensureImage(ctx, c.docker, c.provider, m.Image); err != nil {
+		return "", err
+	}
+	published := c.published(m)
+	created, err := c.docker.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Name: c.containerName(m.Name), Config: c.containerConfig(m, published),
+		HostConfig: c.hostConfig(m, p, published), NetworkingConfig: c.networking(m),
+	})
 	if err != nil {
-		return nil, c.explain(ctx, m, err)
+		return "", err
 	}
-	if err := created.Start(ctx); err != nil {
-		_, _ = c.docker.ContainerRemove(ctx, created.GetContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		return nil, c.explain(ctx, m, err)
+	_, err = c.docker.CopyToContainer(ctx, created.ID,
+		client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+	if err != nil {
+		return "", errors.Join(err, removeContainer(ctx, c.docker, created.ID))
 	}
-	return &instance{docker: c.docker, name: m.Name, id: created.GetContainerID()}, nil
+	return created.ID, nil
 }
 
-func (c *Containers) explain(ctx context.Context, m backend.Member, err error) error {
-	if missing := c.imageMissing(ctx, m.Image); missing != nil {
-		return fmt.Errorf("start %s: %w", m.Name, missing)
+// published maps ports of the engine's host to the member's.
+func (c *Containers) published(m backend.Member) []backend.PublishedPort {
+	published := slices.Clone(m.Publish)
+	if port := c.place(m.Name).published; port != 0 {
+		published = append(published, backend.PublishedPort{Host: port, Member: m.Port, Protocol: "tcp"})
 	}
-	return fmt.Errorf("start %s: %w", m.Name, err)
+	return published
 }
 
-// request describes the container. copyFiles runs between creation and start.
-func (c *Containers) request(m backend.Member, p privileges, copyFiles func(context.Context, string) error) testcontainers.ContainerRequest {
+func (c *Containers) containerConfig(m backend.Member, published []backend.PublishedPort) *container.Config {
 	labels := c.labels()
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
-	volumes := map[string]struct{}{}
+	config := &container.Config{
+		Image: m.Image, Cmd: m.Args, Labels: labels, Volumes: map[string]struct{}{}, ExposedPorts: network.PortSet{},
+	}
 	for _, dir := range m.Data {
-		volumes[dir] = struct{}{}
+		config.Volumes[dir] = struct{}{}
 	}
-	request := testcontainers.ContainerRequest{
-		Image:  m.Image,
-		Name:   c.containerName(m.Name),
-		Labels: labels,
-		Cmd:    m.Args,
-		ConfigModifier: func(config *container.Config) {
-			config.Volumes = volumes
-			if m.Beside == "" {
-				config.Hostname = c.containerName(m.Name) // else it is the other's, as all of its network is
-			}
-		},
-		HostConfigModifier: c.hostConfig(m, p),
-		LifecycleHooks: []testcontainers.ContainerLifecycleHooks{{
-			PostCreates: []testcontainers.ContainerHook{func(ctx context.Context, created testcontainers.Container) error {
-				return copyFiles(ctx, created.GetContainerID())
-			}},
-		}},
+	for _, port := range published {
+		config.ExposedPorts[containerPort(port)] = struct{}{}
 	}
-	if m.Beside == "" {
-		c.attach(&request, m)
+	if m.StopGrace > 0 {
+		seconds := int(m.StopGrace.Round(time.Second).Seconds())
+		config.StopTimeout = &seconds
+	}
+	if m.SharesNetworkWith == "" {
+		config.Hostname = c.containerName(m.Name) // else it is the other's, as all of its network is
 	}
 	if !m.Machine {
 		// By name, so that upstream's image of a component can stand in: both have it on the path.
-		request.Entrypoint = []string{m.Program}
+		config.Entrypoint = []string{m.Program}
 	}
-	return request
+	return config
 }
 
-// hostConfig gives the container its port on this machine, and what it may do.
-func (c *Containers) hostConfig(m backend.Member, p privileges) func(*container.HostConfig) {
-	published := maps.Clone(m.Publish)
-	if port := c.place(m.Name).published; port != 0 {
-		if published == nil {
-			published = map[int]int{}
+// hostConfig gives the container its ports on the engine's host, and what it may do.
+func (c *Containers) hostConfig(m backend.Member, p privileges,
+	published []backend.PublishedPort) *container.HostConfig {
+	host := &container.HostConfig{PortBindings: network.PortMap{}, NetworkMode: container.NetworkMode(c.attachment())}
+	for _, p := range published {
+		bind := c.engine().bind
+		if p.Address.IsValid() {
+			bind = p.Address
 		}
-		published[port] = m.Port
+		port := containerPort(p)
+		host.PortBindings[port] = append(host.PortBindings[port],
+			network.PortBinding{HostIP: bind, HostPort: strconv.Itoa(p.Host)})
 	}
-	return func(host *container.HostConfig) {
-		host.PortBindings = network.PortMap{}
-		for here, there := range published {
-			host.PortBindings[containerPort(there)] = append(host.PortBindings[containerPort(there)],
-				network.PortBinding{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(here)})
-		}
-		if m.Beside != "" {
-			host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.Beside))
-		}
-		if m.Network != backend.NetworkUse {
-			host.CapAdd = []string{"NET_ADMIN", "NET_RAW"}
-		}
-		if m.Network == backend.NetworkRouter {
-			host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
-		}
-		if m.Machine {
-			p.apply(host)
-		}
+	for _, m := range m.Mounts {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.HostPath, Target: m.ContainerPath,
+			ReadOnly: m.ReadOnly})
 	}
+	if m.SharesNetworkWith != "" {
+		host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.SharesNetworkWith))
+	}
+	if m.Network != backend.NetworkUse {
+		host.CapAdd = []string{"NET_ADMIN", "NET_RAW"}
+	}
+	if m.Network == backend.NetworkRouter {
+		host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
+	}
+	limitResources(host, m.Resources)
+	if m.Machine {
+		p.apply(host)
+	}
+	return host
 }
 
-// attach gives the container its address and names on the cluster's network.
-func (c *Containers) attach(request *testcontainers.ContainerRequest, m backend.Member) {
+// networking gives the container its addresses and names on the cluster's network.
+func (c *Containers) networking(m backend.Member) *network.NetworkingConfig {
+	if m.SharesNetworkWith != "" {
+		return nil
+	}
 	where := c.place(m.Name)
-	request.Networks, request.NetworkAliases = []string{c.networkName()}, map[string][]string{c.networkName(): {m.Name}}
-	request.EndpointSettingsModifier = func(endpoints map[string]*network.EndpointSettings) {
-		for _, endpoint := range endpoints {
-			endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ips[0]}
-			if len(where.ips) > 1 {
-				endpoint.IPAMConfig.IPv6Address = where.ips[1]
-			}
-		}
+	endpoint := &network.EndpointSettings{Aliases: []string{m.Name},
+		IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: where.ips[0]}}
+	if len(where.ips) > 1 {
+		endpoint.IPAMConfig.IPv6Address = where.ips[1]
 	}
-	if where.published != 0 {
-		request.ExposedPorts = []string{containerPort(m.Port).String()}
-	}
-	for _, port := range m.Publish {
-		request.ExposedPorts = append(request.ExposedPorts, containerPort(port).String())
-	}
+	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{c.attachment(): endpoint}}
 }
 
-func containerPort(port int) network.Port {
-	return network.MustParsePort(strconv.Itoa(port) + "/tcp")
+func containerPort(p backend.PublishedPort) network.Port {
+	return network.MustParsePort(strconv.Itoa(p.Member) + "/" + p.Protocol)
 }
 
 // refused tells whether the engine may not grant full privileges.

@@ -64,7 +64,7 @@ func New(c Config) *InProcess {
 }
 
 // Prepare makes a directory for files and reserves the members' ports.
-func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (backend.Site, error) {
+func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (backend.Addressing, error) {
 	dir, err := os.MkdirTemp("", "quintet-"+b.config.Cluster+"-")
 	if err != nil {
 		return nil, err
@@ -73,17 +73,11 @@ func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (bac
 	defer b.mu.Unlock()
 	b.dir = dir
 	for _, m := range members {
-		if m.Port == 0 {
-			continue
-		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if err := b.reserve(m); err != nil {
 			return nil, err
 		}
-		key := portKey(m.Name, m.Port)
-		b.listeners[key], b.ports[key], b.served[m.Name] = listener, listener.Addr().(*net.TCPAddr).Port, key
 	}
-	return site{b}, nil
+	return addressing{b}, nil
 }
 
 func portKey(member string, usual int) string { return member + "/" + strconv.Itoa(usual) }
@@ -94,7 +88,7 @@ func (b *InProcess) Start(ctx context.Context, m backend.Member) (backend.Instan
 	if !ok {
 		return nil, fmt.Errorf("start %s: no program %s in this process", m.Name, m.Program)
 	}
-	dir := site{b}.Dir(m.Name)
+	dir := addressing{b}.Dir(m.Name)
 	for name, content := range m.Files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -114,7 +108,7 @@ func (b *InProcess) Start(ctx context.Context, m backend.Member) (backend.Instan
 	return i, i.Start(ctx)
 }
 
-// listen binds a member's port: at first the reservation itself, later, after an end of the member, anew.
+// listen binds a member's port: it uses the reserved listener first, and listens again after the member has ended.
 func (b *InProcess) listen(member string) (net.Listener, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,6 +125,58 @@ func (b *InProcess) listen(member string) (net.Listener, error) {
 
 // Load has nothing to do: hollow nodes have every image.
 func (b *InProcess) Load(context.Context, string, []backend.Instance) error { return nil }
+
+// Push implements backend.Backend: hollow nodes pull from no registry.
+func (b *InProcess) Push(context.Context, string, string, backend.Instance, backend.Registry) (string, error) {
+	return "", backend.ErrUnsupported
+}
+
+// Endpoint implements backend.Backend.
+func (b *InProcess) Endpoint(_ context.Context, of backend.Instance, usual int) (string, error) {
+	return addressing{b}.Endpoint(of.Name(), usual), nil
+}
+
+// LoadArchive has nothing to do, as Load.
+func (b *InProcess) LoadArchive(context.Context, string, []backend.Instance) error { return nil }
+
+// Add reserves the port of one more member.
+func (b *InProcess) Add(_ context.Context, m backend.Placement) (backend.Addressing, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return addressing{b}, b.reserve(m)
+}
+
+// reserve must be called with mu held.
+func (b *InProcess) reserve(m backend.Placement) error {
+	if m.Port == 0 {
+		return nil
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	key := portKey(m.Name, m.Port)
+	if old := b.listeners[key]; old != nil {
+		_ = old.Close() // of a member that was never started
+	}
+	b.listeners[key], b.ports[key], b.served[m.Name] = listener, listener.Addr().(*net.TCPAddr).Port, key
+	return nil
+}
+
+// Remove ends a member, frees its port and removes its files.
+func (b *InProcess) Remove(ctx context.Context, i backend.Instance) error {
+	if err := i.Stop(ctx, closeGrace); err != nil {
+		return err
+	}
+	dir := addressing{b}.Dir(i.Name())
+	b.mu.Lock()
+	key := b.served[i.Name()]
+	delete(b.instances, i.Name())
+	delete(b.served, i.Name())
+	delete(b.ports, key)
+	b.mu.Unlock()
+	return os.RemoveAll(dir)
+}
 
 // Close ends all members at once and removes their files.
 func (b *InProcess) Close(ctx context.Context) error {
@@ -157,28 +203,30 @@ func (b *InProcess) Close(ctx context.Context) error {
 // Release has nothing to free: a cluster ends with its process.
 func (b *InProcess) Release() error { return nil }
 
-// site is a backend.Site: all members are on the loopback, told apart by ports.
-type site struct{ b *InProcess }
+// addressing is a backend.Addressing: all members are on the loopback, distinguished by ports.
+type addressing struct{ b *InProcess }
 
-func (s site) Dir(member string) string {
+func (s addressing) Dir(member string) string {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return filepath.Join(s.b.dir, member)
 }
 
-func (site) Host(string) string  { return "127.0.0.1" }
-func (site) IPs(string) []string { return []string{"127.0.0.1"} }
+func (addressing) Host(string) string  { return "127.0.0.1" }
+func (addressing) IPs(string) []string { return []string{"127.0.0.1"} }
 
 // Pools of addresses there are none: nothing runs in pods.
-func (site) Pools() []netip.Prefix { return nil }
+func (addressing) Pools() []netip.Prefix { return nil }
 
 // Port is 0 for a port that was not asked for in the Placement: programs then serve nothing.
-func (s site) Port(member string, usual int) int {
+func (s addressing) Port(member string, usual int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.b.ports[portKey(member, usual)]
 }
 
-func (s site) Endpoint(member string, usual int) string {
+func (addressing) PublicHost() string { return "127.0.0.1" }
+
+func (s addressing) Endpoint(member string, usual int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port(member, usual)))
 }

@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	backendtest.Run(t, backendtest.Subject{
 		Backend: New(Config{Cluster: "contract", Programs: map[string]Program{"server": serve}}),
-		Server: func(_ backend.Site, name string) backend.Member {
+		Server: func(_ backend.Addressing, name string) backend.Member {
 			return backend.Member{Name: name, Program: "server"}
 		},
 		Wordless: true,

@@ -35,7 +35,7 @@ type instance struct {
 
 func (i *instance) Name() string { return i.name }
 
-// Start runs the program. Its life is not bound to ctx, which is that of the call.
+// Start runs the program. Its lifetime is not bound to ctx, which is that of the call.
 func (i *instance) Start(context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -46,7 +46,8 @@ func (i *instance) Start(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", i.name, err)
 	}
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log), textlogger.Verbosity(verbosity(i.args))))
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log),
+		textlogger.Verbosity(verbosity(i.args))))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	i.cancel, i.done, i.err = cancel, make(chan struct{}), nil
 	go i.run(ctx, Process{Args: i.args, Listener: listener, Log: &i.log}, i.done)
@@ -72,7 +73,7 @@ func verbosity(args []string) int {
 	level := 0
 	for _, arg := range args {
 		if text, ok := strings.CutPrefix(arg, "--v="); ok {
-			level, _ = strconv.Atoi(text) // the program says what is wrong with it
+			level, _ = strconv.Atoi(text) // the program reports its own error
 		}
 	}
 	return level
@@ -120,7 +121,8 @@ func (i *instance) Exec(context.Context, []string, io.Reader) (backend.ExecResul
 }
 
 func (i *instance) unsupported(verb string) error {
-	return fmt.Errorf("%s %s: %w: it runs inside this process; use a cluster of containers", verb, i.name, backend.ErrUnsupported)
+	return fmt.Errorf("%s %s: %w: it runs inside this process; use a cluster of containers", verb, i.name,
+		backend.ErrUnsupported)
 }
 
 func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
@@ -151,7 +153,7 @@ func (i *instance) State(context.Context) (backend.State, error) {
 type logBuffer struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
-	more  chan struct{} // closed by the next write; nil when nobody waits
+	more  chan struct{} // closed by the next write; nil when no reader waits
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
@@ -164,7 +166,7 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.bytes.Write(p)
 }
 
-// copy writes the log to w; with until not nil, it goes on until that is closed or ctx ends.
+// copy writes the log to w; with until not nil, it follows the log until that is closed or ctx ends.
 func (l *logBuffer) copy(ctx context.Context, w io.Writer, until <-chan struct{}) error {
 	offset := 0
 	for {

@@ -10,10 +10,11 @@ import (
 
 // Main runs the program with the process's arguments and signals. It ends the process by itself where something fails.
 //
-// A member that nobody told of peers waits for none: unless it is told otherwise, it leads after a few hundredths of a
-// second instead of up to two, which would be most of the time in which a control plane starts.
+// A member without configured peers gets short election timeouts by default: it becomes leader after a few hundredths
+// of a second instead of up to two seconds, most of the time in which a control plane starts.
 func Main() int {
-	if !told("config-file", "discovery", "discovery-srv", "election-timeout", "heartbeat-interval", "initial-advertise-peer-urls", "initial-cluster") {
+	if !configured("config-file", "discovery", "discovery-srv", "election-timeout", "heartbeat-interval",
+		"initial-advertise-peer-urls", "initial-cluster") {
 		_ = os.Setenv("ETCD_HEARTBEAT_INTERVAL", "10") // milliseconds
 		_ = os.Setenv("ETCD_ELECTION_TIMEOUT", "50")   // the fewest beats that etcd accepts
 	}
@@ -21,8 +22,8 @@ func Main() int {
 	return 0
 }
 
-// told reports whether the command line or the environment has one of the settings.
-func told(settings ...string) bool {
+// configured reports whether the command line or the environment has one of the settings.
+func configured(settings ...string) bool {
 	for _, setting := range settings {
 		if _, ok := os.LookupEnv("ETCD_" + strings.ReplaceAll(strings.ToUpper(setting), "-", "_")); ok {
 			return true

@@ -25,7 +25,7 @@ func TestTold(t *testing.T) {
 			if test.environment != "" {
 				t.Setenv(test.environment, "a=http://a")
 			}
-			if got := told("initial-cluster"); got != test.want {
+			if got := configured("initial-cluster"); got != test.want {
 				t.Errorf("told: %v", got)
 			}
 		})

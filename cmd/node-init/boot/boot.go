@@ -1,4 +1,4 @@
-// Package boot turns a container into a node: an ordered list of steps, then supervision until SIGTERM.
+// Package boot makes a container a node: an ordered list of steps, then supervision until SIGTERM.
 package boot
 
 import (
@@ -19,9 +19,11 @@ const (
 	dockerLog     = "/var/log/dockerd.log"
 	imageDir      = "/var/lib/quintet/images"
 	// loadedDir lies on the engine's volume: what is remembered there is as old as the images themselves.
-	loadedDir        = "/var/lib/docker/quintet-loaded"
-	configDir        = "/etc/kubernetes"
-	dockerReadyAfter = 30 * time.Second
+	loadedDir = "/var/lib/docker/quintet-loaded"
+	configDir = "/etc/kubernetes"
+	// engineAuthorities is where the engine looks for the authorities of registries.
+	engineAuthorities = "/etc/docker/certs.d"
+	dockerReadyAfter  = 30 * time.Second
 )
 
 const usage = `node-init runs as the entry point of a node container:
@@ -31,7 +33,7 @@ const usage = `node-init runs as the entry point of a node container:
   node-init status                      services and their state
 
 A service other than the kubelet and dockerd runs where it has a kubeconfig: /etc/kubernetes/<service>.conf. Further
-arguments of it stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
+arguments of it, and of dockerd, stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
 /etc/kubernetes/<service>.yaml, that names the kubeconfig.
 `
 
@@ -55,7 +57,7 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 	if err := prepareMounts(); err != nil {
 		return err
 	}
-	// Files of an engine that was killed with the node; it would refuse to start beside them.
+	// Files of an engine that was killed with the node; it would refuse to start with them.
 	for _, stale := range []string{"/var/run/docker.pid", "/var/run/docker/containerd/containerd.pid"} {
 		_ = os.Remove(stale)
 	}
@@ -68,7 +70,14 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 		return err
 	}
 	defer engineLog.Close()
-	dockerd := service{name: "dockerd", argv: dockerdCommand(), output: engineLog}
+	if err := linkAuthorities(filepath.Join(configDir, "docker", "certs.d"), engineAuthorities); err != nil {
+		return err
+	}
+	command, err := dockerdCommand(configDir)
+	if err != nil {
+		return err
+	}
+	dockerd := service{name: "dockerd", argv: command, output: engineLog}
 	if err := supervisor.add(dockerd); err != nil {
 		return err
 	}
@@ -87,22 +96,48 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 			return err
 		}
 	}
-	return serveControl(ctx, controlSocket, supervisor)
+	grace, err := shutdownGrace(kubeletArgs)
+	if err != nil {
+		return err
+	}
+	if err := serveControl(ctx, controlSocket, supervisor); err != nil || grace == 0 {
+		return err
+	}
+	supervisor.announceShutdown("kubelet", grace+stopGrace)
+	return nil
 }
 
-// dockerdCommand starts an engine that leaves packets to the kubelet, node-routes and kube-proxy.
-func dockerdCommand() []string {
-	return []string{
+// linkAuthorities has the engine find the authorities of registries, a directory per registry in dir, if there is any.
+func linkAuthorities(dir, link string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(dir, link)
+}
+
+// dockerdCommand starts an engine that leaves packets to the kubelet, node-routes and kube-proxy, with the further
+// arguments that dir has for it.
+func dockerdCommand(dir string) ([]string, error) {
+	further, err := arguments(filepath.Join(dir, "args", "dockerd"))
+	return append([]string{
 		"dockerd", "--host=unix://" + dockerSocket, "--log-level=warn", "--shutdown-timeout=5",
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-masq=false",
 		"--cgroup-parent=/kubepods", "--exec-opt=native.cgroupdriver=cgroupfs",
-	}
+	}, further...), err
 }
 
-// nodeServices lists what runs beside the engine: the kubelet, and each service that has a kubeconfig in dir.
+// nodeServices lists what runs in addition to the engine: the kubelet, and each service that has a kubeconfig in dir.
 func nodeServices(dir string, kubeletArgs []string) ([]service, error) {
 	services := []service{{name: "kubelet", argv: append([]string{"kubelet"}, kubeletArgs...), output: os.Stderr}}
-	for _, name := range []string{"node-routes", "kube-proxy", "network-policy"} {
+	for _, name := range []string{"node-routes", "kube-proxy", "network-policy", "volume-provisioner"} {
 		kubeconfig := filepath.Join(dir, name+".conf")
 		if _, err := os.Stat(kubeconfig); errors.Is(err, os.ErrNotExist) {
 			continue

@@ -72,7 +72,8 @@ func TestServicesAreKeptAndControlled(t *testing.T) {
 
 func TestControlNamesWhatIsWrong(t *testing.T) {
 	s, socket := supervised(t)
-	if err := ask(socket, "stop", []string{"nobody"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+	if err := ask(socket, "stop", []string{"nobody"}, &strings.Builder{}); err == nil ||
+		!strings.Contains(err.Error(), `"nobody"`) {
 		t.Errorf("stop of an unknown service: %v", err)
 	}
 	if err := ask(socket, "stop", nil, &strings.Builder{}); err == nil {
@@ -92,7 +93,8 @@ func TestReaperCollectsOrphans(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
 	// The shell leaves a child that outlives it, and tells its number.
 	file := filepath.Join(t.TempDir(), "pid")
-	err := s.add(service{name: "parent", argv: []string{"sh", "-c", "sleep 0.2 & echo $! >" + file + "; exec sleep 1000"}, output: os.Stderr})
+	err := s.add(service{name: "parent",
+		argv: []string{"sh", "-c", "sleep 0.2 & echo $! >" + file + "; exec sleep 1000"}, output: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +148,8 @@ func TestImagesAreLoadedOnce(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(images, "b.tar"), []byte("bad"), 0o600))
 	for range 2 {
-		if err := loadImages(t.Context(), socket, images, loaded); err == nil || !strings.Contains(err.Error(), "broken archive") {
+		if err := loadImages(t.Context(), socket, images, loaded); err == nil ||
+			!strings.Contains(err.Error(), "broken archive") {
 			t.Errorf("a broken archive: %v", err)
 		}
 	}
@@ -214,11 +217,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A service runs where it has a kubeconfig, with the node's name and the arguments that stand beside.
+// A service runs where it has a kubeconfig, with the node's name and the arguments in the file next to it.
 func TestServicesHaveKubeconfigs(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "args"), 0o755))
-	for name, content := range map[string]string{"kube-proxy.conf": "", "kube-proxy.yaml": "", "node-routes.conf": "", "args/kube-proxy": "--v=4\n--profiling\n"} {
+	for name, content := range map[string]string{"kube-proxy.conf": "", "kube-proxy.yaml": "", "node-routes.conf": "",
+		"args/kube-proxy": "--v=4\n--profiling\n"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	services, err := nodeServices(dir, []string{"--hostname-override=node-1", "--v=2"})

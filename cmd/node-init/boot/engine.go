@@ -16,7 +16,7 @@ import (
 // enginePoll is short: the engine's start is most of a node's.
 const enginePoll = 10 * time.Millisecond
 
-// engineClient speaks HTTP to the Docker engine's socket. Two requests don't need a client library.
+// engineClient is an HTTP client of the Docker engine's socket. Two requests don't need a client library.
 func engineClient(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -84,7 +84,8 @@ func prepareCgroup2(root string) error {
 }
 
 func remountWritable(path string) error {
-	err := unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RELATIME, "")
+	err := unix.Mount("", path, "",
+		unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RELATIME, "")
 	if errors.Is(err, unix.EINVAL) {
 		return nil // not a mount point of its own: it follows its parent
 	}

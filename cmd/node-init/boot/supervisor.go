@@ -34,11 +34,11 @@ type supervisor struct {
 	units []*unit // in the order of their start; they are stopped in reverse
 }
 
-// unit is a service and the goroutine that keeps it; the goroutine exists while wanted is open.
+// unit is a service and the goroutine that keeps it; the goroutine exists until it is told to quit.
 type unit struct {
 	service
 	mu     sync.Mutex
-	quit   chan struct{} // closed to ask for the end; nil when stopped
+	quit   chan ending   // gets one value to stop it; nil when stopped
 	ended  chan struct{} // closed when the goroutine is over
 	pid    int           // 0 between runs
 	starts int
@@ -86,6 +86,17 @@ func (s *supervisor) stop(name string) error {
 	return err
 }
 
+// announceShutdown tells a service by SIGPWR that the machine shuts down, and returns when it has
+// ended, or after grace. It is not started again.
+func (s *supervisor) announceShutdown(name string, grace time.Duration) {
+	u, err := s.find(name)
+	if err != nil {
+		return // the node did not get as far as that
+	}
+	u.end(unix.SIGPWR, grace)
+}
+
+// stopAll stops the services in the reverse order of their start.
 func (s *supervisor) stopAll() {
 	s.mu.Lock()
 	units := s.units
@@ -121,23 +132,32 @@ func (u *unit) start(r *reaper) {
 	if u.quit != nil {
 		return
 	}
-	u.quit, u.ended = make(chan struct{}), make(chan struct{})
+	u.quit, u.ended = make(chan ending, 1), make(chan struct{})
 	go u.keep(r, u.quit, u.ended)
 }
 
+// ending is how a process is asked to end, and how long it gets to.
+type ending struct {
+	signal unix.Signal
+	grace  time.Duration
+}
+
 // stop ends the service and returns when its process is gone.
-func (u *unit) stop() {
+func (u *unit) stop() { u.end(unix.SIGTERM, stopGrace) }
+
+// end ends the service by a signal, and by SIGKILL after grace, and returns when its process is gone.
+func (u *unit) end(signal unix.Signal, grace time.Duration) {
 	u.mu.Lock()
 	quit, ended := u.quit, u.ended
 	u.quit = nil
 	u.mu.Unlock()
 	if quit != nil {
-		close(quit)
+		quit <- ending{signal, grace}
 		<-ended
 	}
 }
 
-func (u *unit) keep(r *reaper, quit <-chan struct{}, ended chan<- struct{}) {
+func (u *unit) keep(r *reaper, quit <-chan ending, ended chan<- struct{}) {
 	defer close(ended)
 	backoff := restartBackoffMin
 	for {
@@ -158,7 +178,7 @@ func (u *unit) keep(r *reaper, quit <-chan struct{}, ended chan<- struct{}) {
 }
 
 // runOnce runs the service to its end and tells whether it should run again.
-func (u *unit) runOnce(r *reaper, quit <-chan struct{}) bool {
+func (u *unit) runOnce(r *reaper, quit <-chan ending) bool {
 	cmd := exec.Command(u.argv[0], u.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = u.output, u.output
 	process, done, err := r.start(cmd)
@@ -168,16 +188,18 @@ func (u *unit) runOnce(r *reaper, quit <-chan struct{}) bool {
 	}
 	u.running(process.Pid)
 	defer u.running(0)
+	var how ending
 	select {
 	case exit := <-done:
-		fmt.Fprintf(os.Stderr, "node-init: service %s ended (code %d, signal %d); it is started again\n", u.name, exit.Code, exit.Signal)
+		fmt.Fprintf(os.Stderr, "node-init: service %s ended (code %d, signal %d); it is started again\n", u.name,
+			exit.Code, exit.Signal)
 		return true
-	case <-quit:
+	case how = <-quit:
 	}
-	_ = process.Signal(unix.SIGTERM)
+	_ = process.Signal(how.signal)
 	select {
 	case <-done:
-	case <-time.After(stopGrace):
+	case <-time.After(how.grace):
 		_ = process.Signal(unix.SIGKILL)
 		<-done
 	}

@@ -50,12 +50,13 @@ is collected with its owner, namespaces go, deployments have pods. Pods don't ru
 			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&controllers, "controllers", nil, "controllers to run with the API server, as kube-controller-manager's flag has them; none by default")
+	cmd.Flags().StringSliceVar(&controllers, "controllers", nil,
+		"controllers to run with the API server, as kube-controller-manager's flag has them; none by default")
 	return cmd
 }
 
-// writeAssets writes the programs into dir; self is the file that this program runs from. Who runs those of an earlier
-// call keeps them.
+// writeAssets writes the programs into dir; self is the file that this program runs from. Running processes keep the
+// programs of an earlier call.
 func writeAssets(dir, self string, controllers []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -66,7 +67,8 @@ func writeAssets(dir, self string, controllers []string) error {
 	written := map[string]string{} // source: where its content is in dir
 	for _, name := range assetNames {
 		source := filepath.Join(filepath.Dir(self), name)
-		if !sameBuild(source, name) || name == "kube-apiserver" && len(controllers) > 0 { // controllers are in this program
+		if !sameBuild(source, name) || name == "kube-apiserver" && len(controllers) > 0 {
+			// controllers are in this program
 			source = self
 		}
 		target := filepath.Join(dir, name)
@@ -86,7 +88,7 @@ func sameBuild(file, name string) bool {
 		info.Main.Version == own.Main.Version && info.GoVersion == own.GoVersion
 }
 
-// place makes target a program with the content of source, of which twin may be a copy beside target already.
+// place makes target a program with the content of source, of which twin may be a copy in the same directory already.
 func place(source, twin, target string) error {
 	fresh := target + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {

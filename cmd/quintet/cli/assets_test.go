@@ -14,7 +14,8 @@ func TestAssets(t *testing.T) {
 	assets := func(args ...string) {
 		t.Helper()
 		code, out, err := run(t.Context(), t.TempDir(), append([]string{"assets", dir}, args...)...)
-		if want := "export KUBEBUILDER_ASSETS='" + strings.ReplaceAll(dir, "'", `'\''`) + "'\n"; code != 0 || out.String() != want {
+		if want := "export KUBEBUILDER_ASSETS='" + strings.ReplaceAll(dir, "'", `'\''`) + "'\n"; code != 0 ||
+			out.String() != want {
 			t.Fatalf("code %d, %q, %s; want %q", code, out, err, want)
 		}
 	}
@@ -80,11 +81,12 @@ func TestAssetsNameMistakes(t *testing.T) {
 	}
 }
 
-// A program beside quintet is taken only if it is what its name says, of the same build.
+// A program next to quintet is used only if it is the named one, of the same build.
 func TestSameBuild(t *testing.T) {
 	dir := t.TempDir()
 	pause := filepath.Join(dir, "pause")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", pause, "quintet.dev/quintet/cmd/pause")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", pause,
+		"quintet.dev/quintet/cmd/pause")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -26,7 +26,7 @@ func (a *app) bench() *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how fast the players are, each against a limit taken in the same run",
+		Short: "Measure how fast the components are, each against a limit taken in the same run",
 		Example: `  quintet bench
   quintet bench --only '^api$' --output json
   quintet bench --only '^api$' --beside ~/upstream/kube-apiserver`,
@@ -35,7 +35,8 @@ func (a *app) bench() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.bin, "bin", "", "folder with the programs; the default is that of this one")
-	fs.StringVar(&f.beside, "beside", "", "another kube-apiserver, such as upstream's, that is measured in the same run and the same way")
+	fs.StringVar(&f.beside, "beside", "",
+		"another kube-apiserver, such as upstream's, that is measured in the same run and the same way")
 	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
 	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
@@ -45,7 +46,8 @@ func (a *app) bench() *cobra.Command {
 }
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
-	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods, Progress: a.err}
+	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods,
+		Progress: a.err}
 	if f.only != "" {
 		var err error
 		if o.Only, err = regexp.Compile(f.only); err != nil {

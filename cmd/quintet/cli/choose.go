@@ -39,7 +39,7 @@ func (a *app) choose(ctx context.Context) (chosen, error) {
 	return all[0], nil
 }
 
-// absent says that the cluster of --name is not among all.
+// absent returns the error that the cluster of --name is not among all.
 func (a *app) absent(all []chosen) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no cluster %q runs, nor any other; this starts it: quintet up --name %s", a.name, a.name)
@@ -65,13 +65,13 @@ func (a *app) clusters(ctx context.Context) ([]chosen, error) {
 	for i := range entries {
 		all = append(all, chosen{name: entries[i].Name, inProcess: &entries[i]})
 	}
-	infos, err := cluster.List(ctx, "")
+	inDocker, err := cluster.Names(ctx)
 	if err != nil && len(all) == 0 {
 		return nil, err
 	}
-	for _, info := range infos {
-		if !slices.ContainsFunc(all, func(c chosen) bool { return c.name == info.Cluster }) {
-			all = append(all, chosen{name: info.Cluster})
+	for _, name := range inDocker {
+		if !slices.ContainsFunc(all, func(c chosen) bool { return c.name == name }) {
+			all = append(all, chosen{name: name})
 		}
 	}
 	slices.SortFunc(all, func(x, y chosen) int { return strings.Compare(x.name, y.name) })
@@ -92,5 +92,7 @@ func (a *app) kubeconfigOf(ctx context.Context, c chosen) (string, error) {
 	if kept, err := os.ReadFile(path); err == nil && string(kept) == string(opened.Kubeconfig()) {
 		return path, nil
 	}
-	return path, a.state.save(entry{Name: c.name}, opened.Kubeconfig())
+	e := a.state.entry(c.name)
+	e.Name = c.name
+	return path, a.state.save(e, opened.Kubeconfig())
 }

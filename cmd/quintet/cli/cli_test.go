@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/cluster/owner"
 )
@@ -54,19 +57,27 @@ func TestInProcessClusterFromUpToDown(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if code, _, err := run(t.Context(), dir, "up", "--in-process", "--name", "t"); code != 1 || !strings.Contains(err.String(), "another process") {
+	if code, _, err := run(t.Context(), dir, "up", "--in-process", "--name", "t"); code != 1 ||
+		!strings.Contains(err.String(), "another process") {
 		t.Errorf("a second of that name: %d, %s", code, err)
 	}
-	if code, out, err := run(t.Context(), dir, "--name", "t", "kubectl", "get", "nodes", "-o", "name"); code != 0 || out.String() != "node/node-1\nnode/node-2\n" {
+	if code, out, err := run(t.Context(), dir, "--name", "t", "kubectl", "get", "nodes", "-o", "name"); code != 0 ||
+		out.String() != "node/node-1\nnode/node-2\n" {
 		t.Errorf("kubectl: %d, %s, %s", code, out, err)
 	}
 	code, out, _ := run(t.Context(), dir, "status", "--name", "t", "--output", "json")
 	var statuses []clusterStatus
-	if err := json.Unmarshal([]byte(out.String()), &statuses); code != 0 || err != nil || len(statuses) != 1 || !statuses[0].InProcess {
+	if err := json.Unmarshal([]byte(out.String()), &statuses); code != 0 || err != nil || len(statuses) != 1 ||
+		!statuses[0].InProcess {
 		t.Errorf("status: %d, %s, %v", code, out, err)
 	}
-	if code, _, err := run(t.Context(), dir, "logs", "--name", "t", "node-1"); code != 1 || !strings.Contains(err.String(), "containers") {
+	if code, _, err := run(t.Context(), dir, "logs", "--name", "t", "node-1"); code != 1 ||
+		!strings.Contains(err.String(), "containers") {
 		t.Errorf("logs: %d, %s", code, err)
+	}
+	if code, _, err := run(t.Context(), dir, "explain", "--name", "t", "pod", "absent"); code != 1 ||
+		!strings.Contains(err.String(), "pod default/absent does not wait for a node") {
+		t.Errorf("explain: %d, %s", code, err)
 	}
 	interrupt()
 	if code := <-ended; code != 0 {
@@ -98,10 +109,48 @@ func TestStateForgetsDeadProcesses(t *testing.T) {
 	}
 }
 
+// TestOneOfManyInProcess: of concurrent in-process starts of one name, one continues.
+func TestOneOfManyInProcess(t *testing.T) {
+	s := state{t.TempDir()}
+	const starters = 8
+	claims := make(chan error, starters)
+	for range starters {
+		go func() {
+			a := &app{state: s}
+			claims <- a.claim(t.Context(), &entry{Name: "one", InProcess: true})
+		}()
+	}
+	won := 0
+	for range starters {
+		err := <-claims
+		if err == nil {
+			won++
+		} else if !strings.Contains(err.Error(), "quintet down --name one") {
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of %d starts went on", won, starters)
+	}
+}
+
+// TestRedirectedLogs: what libraries log, errors too, goes where it is sent, once.
+func TestRedirectedLogs(t *testing.T) {
+	var log safeBuffer
+	redirectLogs(&log)
+	defer redirectLogs(io.Discard)
+	klog.ErrorS(errors.New("broken"), "A library says so")
+	if strings.Count(log.String(), "A library says so") != 1 {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
 func TestMistakesAreNamed(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"up --image nonsense", "COMPONENT=REF"},
 		{"up --args nonsense", "COMPONENT=ARGUMENT"},
+		{"up --with kubelet", "metrics-server"},
+		{"up --in-process --nodes 0 --with metrics-server", "the cluster has no node"},
 		{"up --image kube-shceduler=x", "kube-shceduler"},
 		{"up --name Not_Good", "Not_Good"},
 		{"up --sideways", "--sideways"},
@@ -162,7 +211,8 @@ func TestKubectlCommandLine(t *testing.T) {
 		err  string
 	}{
 		{"log level", []string{"version", "--client", "-v=1"}, 0, ""},
-		{"unknown flag", []string{"get", "--nope"}, 1, "error: unknown flag: --nope\nSee 'kubectl get --help' for usage.\n"},
+		{"unknown flag", []string{"get", "--nope"}, 1,
+			"error: unknown flag: --nope\nSee 'kubectl get --help' for usage.\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			said := &safeBuffer{}

@@ -15,7 +15,7 @@ import (
 	"quintet.dev/quintet/components/controllers"
 )
 
-// controllersFile stands beside a kube-apiserver in whose process controllers run, and names them as
+// controllersFile lies next to a kube-apiserver that runs controllers in its process, and names them as
 // kube-controller-manager's flag does. Envtest starts an API server and nothing else: so its tests have garbage
 // collection and the like with no line of their own.
 const controllersFile = "kube-apiserver.controllers"
@@ -58,7 +58,7 @@ func withControllers(names []string) apiserver.Beside {
 func managerOf(names []string, client *rest.Config, config options.Config) controllers.Config {
 	c := controllers.DefaultConfig()
 	c.Client, c.Controllers = client, names
-	c.KubeAPIQPS = -1              // nobody else is to be spared
+	c.KubeAPIQPS = -1              // there are no other clients to protect
 	c.LeaderElection.Elect = false // there is one server, and so one manager
 	c.SecurePort = 0
 	c.ServiceAccountPrivateKeyFile = config.ServiceAccountSigningKey

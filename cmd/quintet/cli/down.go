@@ -67,7 +67,7 @@ func (a *app) downAll(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// endProcess asks the process of an in-process cluster to end, and waits for it.
+// endProcess stops the process of an in-process cluster gracefully, and waits for it.
 func (a *app) endProcess(ctx context.Context, e entry) error {
 	pid, alive := owner.Process(e.Owner)
 	if alive {
@@ -80,7 +80,8 @@ func (a *app) endProcess(ctx context.Context, e entry) error {
 	for alive {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("process %d of cluster %s does not end; look at what it waits for, or kill it", pid, e.Name)
+			return fmt.Errorf("process %d of cluster %s does not end; look at what it waits for, or kill it",
+				pid, e.Name)
 		case <-time.After(20 * time.Millisecond):
 		}
 		_, alive = owner.Process(e.Owner)

@@ -14,8 +14,8 @@ import (
 )
 
 // calledAs returns the program that quintet is when its file has that name; nil means quintet itself. Being all of them
-// is why `quintet assets` works for those who have nothing but a `go install` of quintet: there is nothing to find, to
-// build or to download.
+// is why `quintet assets` works with nothing but a `go install` of quintet: there is nothing to find, to build or to
+// download.
 func calledAs(file string) func() int {
 	switch filepath.Base(file) {
 	case "etcd":
@@ -28,7 +28,7 @@ func calledAs(file string) func() int {
 	return nil
 }
 
-// runAPIServer is kube-apiserver, with the controllers that stand written beside it.
+// runAPIServer runs kube-apiserver, with the controllers that a file next to it names.
 func runAPIServer() int {
 	self, err := os.Executable()
 	var names []string

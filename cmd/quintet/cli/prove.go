@@ -20,6 +20,7 @@ import (
 type conformanceFlags struct {
 	kubeconfig, report, image, filter string
 	features                          []string
+	parallel                          int
 }
 
 func (a *app) conformance() *cobra.Command {
@@ -40,9 +41,12 @@ It writes report.json, junit.xml, report.md and report.html. The exit code is 1 
 	fs := cmd.Flags()
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "cluster to check; the default is the chosen cluster of Quintet")
 	fs.StringVar(&f.report, "report", filepath.Join("_output", "report"), "directory to write the report to")
-	fs.StringVar(&f.image, "image", "", "the suite's test image as nodes can get it (default "+conformance.DefaultImage+")")
+	fs.StringVar(&f.image, "image", "",
+		"the suite's test image as nodes can get it (default "+conformance.DefaultImage+")")
 	fs.StringVar(&f.filter, "filter", "", "regular expression over the identifiers of cases to run")
-	fs.StringSliceVar(&f.features, "features", nil, fmt.Sprintf("what the cluster has, instead of finding out; of %v", suite.Features()))
+	fs.StringSliceVar(&f.features, "features", nil, fmt.Sprintf("what the cluster has, instead of finding out; of %v",
+		suite.Features()))
+	fs.IntVar(&f.parallel, "parallel", conformance.DefaultParallel, "how many cases run at once")
 	cmd.AddCommand(a.conformanceList(), a.conformanceCompare())
 	return cmd
 }
@@ -133,7 +137,8 @@ func (a *app) runConformance(ctx context.Context, f conformanceFlags) error {
 		features = append(features, suite.Feature(feature))
 	}
 	made, err := conformance.Run(ctx, conformance.Options{
-		Config: config, Name: name, Image: f.image, Features: features, Filter: f.filter, Progress: a.err,
+		Config: config, Name: name, Image: f.image, Features: features, Filter: f.filter, Parallel: f.parallel,
+		Progress: a.err,
 	})
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type app struct {
 	release func()
 }
 
-// exitError ends the program with a code, after whatever was to be said has been said.
+// exitError ends the program with a code and without another message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -84,7 +84,10 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&a.name, "name", "", "name of the cluster; may be left out where there is only one")
-	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.assets(), a.conformance(), a.bench())
+	root.PersistentFlags().StringVar(&a.name, "name", "",
+		"name of the cluster; may be left out where there is only one")
+	root.AddCommand(a.verbs()...)
+	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.registry(), a.logs(),
+		a.kubectl(), a.explain(), a.why(), a.faults(), a.assets(), a.conformance(), a.bench())
 	return root
 }

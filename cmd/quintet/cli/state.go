@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/cluster/owner"
 )
 
@@ -20,10 +26,18 @@ type entry struct {
 	InProcess bool   `json:"inProcess"`
 	// Owner names the process of an in-process cluster.
 	Owner string `json:"owner,omitempty"`
+	// Scheduler is the address of the scheduler's diagnostics.
+	Scheduler string `json:"scheduler,omitempty"`
+	// Merged is the kubeconfig file that has a context of the cluster.
+	Merged string `json:"merged,omitempty"`
 }
+
+// lockTimeout is how long to wait while another program changes a kubeconfig file.
+const lockTimeout = 10 * time.Second
 
 const (
 	kubeconfigFile = "kubeconfig"
+	logFile        = "log"
 	entryFile      = "cluster.json"
 )
 
@@ -41,6 +55,10 @@ func defaultStateDir() (string, error) {
 
 func (s state) kubeconfig(name string) string { return filepath.Join(s.dir, name, kubeconfigFile) }
 
+// log is the file that libraries of an in-process cluster log to.
+func (s state) log(name string) string { return filepath.Join(s.dir, name, logFile) }
+
+// save writes a cluster's folder; kubeconfig is nil while there is none.
 func (s state) save(e entry, kubeconfig []byte) error {
 	dir := filepath.Join(s.dir, e.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -50,13 +68,38 @@ func (s state) save(e entry, kubeconfig []byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(dir, kubeconfigFile), kubeconfig, 0o600),
-		os.WriteFile(filepath.Join(dir, entryFile), content, 0o600),
-	)
+	if kubeconfig != nil {
+		err = os.WriteFile(filepath.Join(dir, kubeconfigFile), kubeconfig, 0o600)
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(dir, entryFile), content, 0o600))
 }
 
-func (s state) remove(name string) error { return os.RemoveAll(filepath.Join(s.dir, name)) }
+// exclusively runs change while it holds the lock of this directory. The lock is released when the process ends.
+func (s state) exclusively(change func() error) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // which unlocks it
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", s.dir, err)
+	}
+	return change()
+}
+
+// remove forgets a cluster that is gone, and takes its context out of the kubeconfig file that it was merged into.
+func (s state) remove(name string) error {
+	var err error
+	if file := s.entry(name).Merged; file != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+		defer cancel()
+		err = cluster.UnmergeKubeconfig(ctx, file, name)
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
+}
 
 // inProcess lists the clusters that live in a process of this machine, and forgets those whose process ended.
 func (s state) inProcess() ([]entry, error) {
@@ -86,4 +129,21 @@ func (s state) inProcess() ([]entry, error) {
 		entries = append(entries, e)
 	}
 	return slices.Clip(entries), nil
+}
+
+// entry reads what is kept of a cluster; the zero entry for one that this user did not start.
+func (s state) entry(name string) entry {
+	var e entry
+	content, err := os.ReadFile(filepath.Join(s.dir, name, entryFile))
+	if err != nil || json.Unmarshal(content, &e) != nil {
+		return entry{}
+	}
+	return e
+}
+
+// hasContainers tells whether the folder is of a cluster of containers, which may be gone.
+func (s state) hasContainers(name string) bool {
+	content, err := os.ReadFile(filepath.Join(s.dir, name, entryFile))
+	var e entry
+	return err == nil && json.Unmarshal(content, &e) == nil && !e.InProcess
 }

@@ -12,7 +12,7 @@ import (
 	"quintet.dev/quintet/cluster"
 )
 
-// clusterStatus is what `quintet status` tells of one cluster; it is the shape of its JSON and YAML.
+// clusterStatus is the output of `quintet status` for one cluster, as JSON and YAML.
 type clusterStatus struct {
 	Name      string         `json:"name"`
 	InProcess bool           `json:"inProcess"`
@@ -73,6 +73,9 @@ func (a *app) statusTable(statuses []clusterStatus) error {
 	for _, status := range statuses {
 		if status.InProcess {
 			fmt.Fprintf(table, "%s\t-\tall\tin a process\t-\n", status.Name)
+		}
+		if !status.InProcess && len(status.Members) == 0 {
+			fmt.Fprintf(table, "%s\t-\t-\tis being started or removed\t-\n", status.Name)
 		}
 		for _, m := range status.Members {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", m.Cluster, m.Member, m.Component, m.Status, m.Image)

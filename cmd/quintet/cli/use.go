@@ -13,14 +13,16 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"quintet.dev/quintet/cluster"
+	"quintet.dev/quintet/internal/kubeconfig"
 )
 
 func (a *app) kubeconfig() *cobra.Command {
-	var path bool
+	var path, merge bool
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Print an administrator's kubeconfig, or the path of its file",
+		Short: "Print an administrator's kubeconfig, or the path of its file, or merge it",
 		Example: `  quintet kubeconfig > admin.conf
+  quintet kubeconfig --merge              # the context quintet-NAME, until quintet down
   export KUBECONFIG=$(quintet kubeconfig --path)`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,6 +33,9 @@ func (a *app) kubeconfig() *cobra.Command {
 			file, err := a.kubeconfigOf(cmd.Context(), c)
 			if err != nil {
 				return err
+			}
+			if merge {
+				return a.mergeKubeconfig(cmd.Context(), c, file)
 			}
 			if path {
 				_, err = fmt.Fprintln(a.out, file)
@@ -43,31 +48,37 @@ func (a *app) kubeconfig() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&merge, "merge", false,
+		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
+			"down")
 	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content")
 	return cmd
 }
 
-func (a *app) load() *cobra.Command {
-	return &cobra.Command{
-		Use:     "load IMAGE...",
-		Short:   "Copy images of the local Docker engine to every node",
-		Example: `  docker build --tag mine:dev . && quintet load mine:dev`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, images []string) error {
-			c, err := a.open(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			for _, image := range images {
-				if err := c.LoadImage(cmd.Context(), image); err != nil {
-					return err
-				}
-				fmt.Fprintf(a.err, "%s is on every node of %s.\n", image, c.Name())
-			}
-			return nil
-		},
+// mergeKubeconfig merges a cluster's kubeconfig, which is in file, and remembers where to take it out again.
+func (a *app) mergeKubeconfig(ctx context.Context, c chosen, file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	into := kubeconfig.DefaultFile()
+	e := a.state.entry(c.name)
+	if e.Merged != "" && e.Merged != into {
+		if err := cluster.UnmergeKubeconfig(ctx, e.Merged, c.name); err != nil {
+			return err
+		}
+	}
+	e.Name, e.Merged = c.name, into
+	if err := a.state.save(e, nil); err != nil {
+		return err
+	}
+	if err := kubeconfig.Merge(ctx, into, cluster.ContextName(c.name), content); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "%s has the context %s, which is the current one.\n", into, cluster.ContextName(c.name))
+	return nil
 }
 
 func (a *app) logs() *cobra.Command {
@@ -84,9 +95,13 @@ func (a *app) logs() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			if group := c.Component(cluster.Component(args[0])); len(group.Members) > 0 && !follow {
+			switch group := c.Component(cluster.Component(args[0])); {
+			case len(group.Members) > 0 && !follow:
 				return group.Logs(cmd.Context(), a.out)
-			} else if len(group.Members) > 0 {
+			case len(group.Members) > 1:
+				return fmt.Errorf("--follow: cluster %s has several members of %s; name one, e.g. %s", c.Name(),
+					args[0], group.Members[0].Name())
+			case len(group.Members) == 1:
 				return group.Members[0].Logs(cmd.Context(), true, a.out)
 			}
 			return c.Member(args[0]).Logs(cmd.Context(), follow, a.out)
@@ -103,7 +118,8 @@ func (a *app) open(cmd *cobra.Command) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	if c.inProcess != nil {
-		return nil, fmt.Errorf("%s needs containers, and cluster %s is a process", cmd.Name(), c.name)
+		return nil, fmt.Errorf("%s needs containers, and cluster %s is a process; its libraries log to %s", cmd.Name(),
+			c.name, a.state.log(c.name))
 	}
 	return cluster.Open(cmd.Context(), c.name)
 }
@@ -120,6 +136,9 @@ func (a *app) kubectl() *cobra.Command {
 			args = a.takeName(args)
 			if tellsCluster(args) {
 				return a.runKubectl(cmd, "", args)
+			}
+			if file := os.Getenv(disturbedKubeconfig); file != "" && a.name == "" {
+				return a.runKubectl(cmd, file, args)
 			}
 			c, err := a.choose(cmd.Context())
 			if err != nil {

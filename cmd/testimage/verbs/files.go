@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,26 @@ func write(args []string, _ Streams) (int, error) {
 	if len(args) != 2 {
 		return 2, fmt.Errorf("usage: write FILE TEXT")
 	}
-	return 0, os.WriteFile(args[0], []byte(args[1]), 0o666)
+	if err := writeFile(args[0], []byte(args[1])); err != nil {
+		return 1, err
+	}
+	return 0, nil
+}
+
+// writeFile writes a file that exists in place, which may be a device or a mount; a new one appears with its contents,
+// so that a process that waits for it never reads it empty.
+func writeFile(name string, contents []byte) error {
+	if _, err := os.Lstat(name); err == nil {
+		return os.WriteFile(name, contents, 0o666)
+	}
+	partial := fmt.Sprintf("%s.%d", name, os.Getpid())
+	if err := os.WriteFile(partial, contents, 0o666); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, name); err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	return nil
 }
 
 func appendTo(args []string, _ Streams) (int, error) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// lookup asks a name server one question, without a search path and without a cache. It prints the response code, and
+// lookup sends one query to a name server, without a search path and without a cache. It prints the response code, and
 // then the answers, sorted, as NAME TYPE DATA.
 func lookup(args []string, s Streams) (int, error) {
 	plain, opts, err := options(args, "server", "tcp", "timeout")
@@ -57,7 +57,7 @@ func lookup(args []string, s Streams) (int, error) {
 	return 0, writeSorted(s.Out, lines)
 }
 
-// recordTypes are those that lookup asks for.
+// recordTypes are those that lookup queries.
 func recordTypes() map[string]dnsmessage.Type {
 	return map[string]dnsmessage.Type{
 		"A": dnsmessage.TypeA, "AAAA": dnsmessage.TypeAAAA, "CNAME": dnsmessage.TypeCNAME, "PTR": dnsmessage.TypePTR,
@@ -111,7 +111,7 @@ func firstNameServer(file string) (string, error) {
 	return "", fmt.Errorf("%s names no server", file)
 }
 
-// ask sends a question and returns the response to it.
+// ask sends a query and returns its response.
 func ask(ctx context.Context, network, server string, question dnsmessage.Question) (*dnsmessage.Message, error) {
 	query := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: uint16(rand.Uint32()), RecursionDesired: true},

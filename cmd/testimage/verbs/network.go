@@ -49,6 +49,28 @@ func get(args []string, s Streams) (int, error) {
 	return 0, nil
 }
 
+// drain reads a body and prints how long that took.
+func drain(args []string, s Streams) (int, error) {
+	if len(args) != 1 {
+		return 2, fmt.Errorf("usage: drain URL")
+	}
+	begin := time.Now()
+	response, err := http.Get(args[0])
+	if err != nil {
+		return 1, err
+	}
+	defer response.Body.Close()
+	read, err := io.Copy(io.Discard, response.Body)
+	if err != nil {
+		return 1, err
+	}
+	if response.StatusCode >= http.StatusBadRequest || read != response.ContentLength && response.ContentLength >= 0 {
+		return 1, fmt.Errorf("%s, %d bytes", response.Status, read)
+	}
+	fmt.Fprintln(s.Out, time.Since(begin))
+	return 0, nil
+}
+
 // newRequest carries the bearer token of a file, if there is one.
 func newRequest(url, tokenFile string) (*http.Request, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -78,6 +79,28 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+func TestDrainReadsAll(t *testing.T) {
+	short := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "10")
+		_, _ = w.Write([]byte("5 are"))
+	}))
+	t.Cleanup(short.Close)
+	whole := httptest.NewServer((&server{}).http())
+	t.Cleanup(whole.Close)
+	for args, want := range map[string]int{
+		whole.URL + "/bytes?n=100000": 0,
+		whole.URL + "/bytes?n=some":   1,
+		short.URL:                     1,
+		"":                            2,
+	} {
+		code, out, err := run(t, "", append([]string{"drain"}, strings.Fields(args)...)...)
+		if took, parseErr := time.ParseDuration(strings.TrimSpace(out)); code != want ||
+			(want == 0) != (parseErr == nil && took > 0) {
+			t.Errorf("drain %s: code %d, output %q, error %v; want code %d", args, code, out, err, want)
+		}
+	}
+}
+
 func TestGetTrustsAndBears(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization"))
@@ -92,7 +115,8 @@ func TestGetTrustsAndBears(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, out, err := run(t, "", "get", server.URL, "--ca="+ca, "--token="+token); err != nil || out != "Bearer secret" {
+	if _, out, err := run(t, "", "get", server.URL, "--ca="+ca, "--token="+token); err != nil ||
+		out != "Bearer secret" {
 		t.Errorf("%q, %v", out, err)
 	}
 	for want, args := range map[string][]string{
@@ -106,7 +130,7 @@ func TestGetTrustsAndBears(t *testing.T) {
 	}
 }
 
-// respond is a name server that knows the records of one name.
+// respond is a name server with the records of one name.
 func respond(query []byte) []byte {
 	var message dnsmessage.Message
 	if err := message.Unpack(query); err != nil {

@@ -186,7 +186,8 @@ func whoami(_ []string, s Streams) (int, error) {
 		return 1, err
 	}
 	host, err := os.Hostname()
-	fmt.Fprintf(s.Out, "uid=%d gid=%d groups=%v dir=%s host=%s pid=%d\n", os.Getuid(), os.Getgid(), groups, dir, host, os.Getpid())
+	fmt.Fprintf(s.Out, "uid=%d gid=%d groups=%v dir=%s host=%s pid=%d\n", os.Getuid(), os.Getgid(), groups, dir, host,
+		os.Getpid())
 	return 0, err
 }
 

@@ -26,6 +26,7 @@ const (
 //	/            the text, or the hostname     /healthz  200, or 500 while unhealthy
 //	/healthz/set?ok=false  turns the health    /env?name=N, /file?path=P, /header?name=H, /remote, /local
 //	/exit?code=N ends the process              /sleep?for=DUR answers later
+//	/bytes?n=N   N bytes
 type server struct {
 	text      string
 	unhealthy atomic.Bool
@@ -141,7 +142,8 @@ func (srv *server) http() http.Handler {
 		}
 		srv.unhealthy.Store(!ok)
 	})
-	mux.HandleFunc("/env", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, os.Getenv(r.FormValue("name"))) })
+	mux.HandleFunc("/env",
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, os.Getenv(r.FormValue("name"))) })
 	mux.HandleFunc("/header", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, r.Header.Get(r.FormValue("name")))
 	})
@@ -150,6 +152,14 @@ func (srv *server) http() http.Handler {
 		fmt.Fprintln(w, r.Context().Value(http.LocalAddrContextKey))
 	})
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, r.FormValue("path")) })
+	mux.HandleFunc("/bytes", func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.ParseInt(r.URL.Query().Get("n"), 10, 64)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		_, _ = io.CopyN(w, zeros{}, n) // a client that goes away gets less
+	})
 	mux.HandleFunc("/sleep", func(w http.ResponseWriter, r *http.Request) {
 		d, err := time.ParseDuration(r.FormValue("for"))
 		if err != nil {
@@ -205,4 +215,12 @@ func (srv *server) grpcHealth(w http.ResponseWriter, r *http.Request) {
 	// An uncompressed message of two bytes: field 1, varint, the status.
 	_, _ = w.Write([]byte{0, 0, 0, 0, 2, 0x08, status})
 	w.Header().Set("Grpc-Status", "0")
+}
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }

@@ -26,14 +26,16 @@ type verb struct {
 
 func table() map[string]verb {
 	return map[string]verb{
-		"serve": {"serve [--http=:8080[,ADDR...]] [--tcp=ADDR] [--udp=ADDR] [--grpc=ADDR] [--ready-after=DUR] [--fail-after=DUR] " +
+		"serve": {"serve [--http=:8080[,ADDR...]] [--tcp=ADDR] [--udp=ADDR] [--grpc=ADDR] [--ready-after=DUR] " +
+			"[--fail-after=DUR] " +
 			"[--text=T]: serve until SIGTERM", serve},
-		"exit":    {"exit CODE", exit},
-		"fail":    {"fail N FILE: exit 1 the first N times, counted in FILE, then 0", fail},
-		"print":   {"print N [--interval=DUR] [--text=T] [--stderr]: print N numbered lines", printLines},
-		"echo":    {"echo WORDS...", echo},
-		"sleep":   {"sleep DURATION|forever: SIGTERM ends it with code 0", sleep},
-		"trap":    {"trap [--delay=DUR] [--exit=CODE] [--ignore] [--file=FILE]: wait for SIGTERM, say so, take DUR, exit", trap},
+		"exit":  {"exit CODE", exit},
+		"fail":  {"fail N FILE: exit 1 the first N times, counted in FILE, then 0", fail},
+		"print": {"print N [--interval=DUR] [--text=T] [--stderr]: print N numbered lines", printLines},
+		"echo":  {"echo WORDS...", echo},
+		"sleep": {"sleep DURATION|forever: SIGTERM ends it with code 0", sleep},
+		"trap": {"trap [--delay=DUR] [--exit=CODE] [--ignore] [--file=FILE]: wait for SIGTERM, say so, take DUR, exit",
+			trap},
 		"spin":    {"spin DURATION: use one CPU", spin},
 		"allot":   {"allot MIB: hold MIB of memory until SIGTERM", allot},
 		"message": {"message TEXT [--file=/dev/termination-log]: write a termination message", message},
@@ -48,9 +50,11 @@ func table() map[string]verb {
 		"whoami":  {"whoami: uid, gid, groups, working directory, hostname, pid", whoami},
 		"get": {"get URL [--timeout=DUR] [--ca=FILE] [--token=FILE]: print the body; code 1 unless the status is below 400",
 			get},
-		"connect":  {"connect HOST:PORT [--timeout=DUR]", connect},
-		"datagram": {"datagram HOST:PORT [--from=ADDR] [--text=T] [--timeout=DUR]: send over UDP, print the answer", datagram},
-		"resolve":  {"resolve NAME: the addresses, sorted", resolve},
+		"drain":   {"drain URL: read the body, print how long that took", drain},
+		"connect": {"connect HOST:PORT [--timeout=DUR]", connect},
+		"datagram": {"datagram HOST:PORT [--from=ADDR] [--text=T] [--timeout=DUR]: send over UDP, print the answer",
+			datagram},
+		"resolve": {"resolve NAME: the addresses, sorted", resolve},
 		"lookup": {"lookup NAME TYPE [--server=HOST:PORT] [--tcp] [--timeout=DUR]: the response code and the records, sorted",
 			lookup},
 	}

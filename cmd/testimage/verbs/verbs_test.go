@@ -77,7 +77,8 @@ func TestStatTellsModeAndSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, out, err := run(t, "", "stat", file)
-	if fields := strings.Fields(out); err != nil || len(fields) != 6 || fields[1] != "file" || fields[2] != "0640" || fields[5] != "3" {
+	if fields := strings.Fields(out); err != nil || len(fields) != 6 || fields[1] != "file" || fields[2] != "0640" ||
+		fields[5] != "3" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -95,7 +96,8 @@ func TestServerTurnsItsHealth(t *testing.T) {
 	}
 	defer conn.Close()
 	check := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
-		response, err := grpc_health_v1.NewHealthClient(conn).Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})
+		response, err := grpc_health_v1.NewHealthClient(conn).Check(context.Background(),
+			&grpc_health_v1.HealthCheckRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,13 +106,15 @@ func TestServerTurnsItsHealth(t *testing.T) {
 	if _, out, err := run(t, "", "get", base+"/"); err != nil || out != "me\n" {
 		t.Errorf("get /: %q, %v", out, err)
 	}
-	if code, _, _ := run(t, "", "get", base+"/healthz"); code != 0 || check() != grpc_health_v1.HealthCheckResponse_SERVING {
+	if code, _, _ := run(t, "", "get", base+"/healthz"); code != 0 ||
+		check() != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Error("not healthy at first")
 	}
 	if code, _, err := run(t, "", "get", base+"/healthz/set?ok=false"); code != 0 {
 		t.Fatal(err)
 	}
-	if code, _, _ := run(t, "", "get", base+"/healthz"); code != 1 || check() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+	if code, _, _ := run(t, "", "get", base+"/healthz"); code != 1 ||
+		check() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
 		t.Error("still healthy")
 	}
 	if code, out, err := run(t, "", "connect", plain.Addr().String()); code != 0 {

@@ -1,5 +1,5 @@
-// Package admission looks at every write after authorization: an ordered list of plug-ins changes objects, then checks them
-// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/).
+// Package admission looks at every write after authorization: an ordered list of plug-ins changes objects, then checks
+// them (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/).
 package admission
 
 import (
@@ -27,8 +27,8 @@ type Config struct {
 	Only []string
 	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
 	Enable, Disable []string
-	// Without are plug-ins that do nothing even if they are on, as the feature is off that they are for. Their configuration is read, and
-	// they are measured.
+	// Without are plug-ins that do nothing even if they are on, as the feature is off that they are for. Their
+	// configuration is read, and they are measured.
 	Without []string
 	// Objects is read by most plug-ins.
 	Objects objects.Store
@@ -81,7 +81,7 @@ type timed struct {
 
 type took func(d time.Duration, o admission.Operation, rejected bool)
 
-// unmeasured is the Meter of who wants no metrics.
+// unmeasured is a Meter that records nothing.
 type unmeasured struct{}
 
 func (unmeasured) Plugin(string, string) func(time.Duration, admission.Operation, bool) {
@@ -119,7 +119,8 @@ func New(cfg Config) (*Chain, error) {
 	if cfg.Meter == nil {
 		cfg.Meter = unmeasured{}
 	}
-	c := &Chain{admitted: cfg.Meter.Step(stepAdmit), validated: cfg.Meter.Step(stepValidate), escalation: cfg.Escalation}
+	c := &Chain{admitted: cfg.Meter.Step(stepAdmit), validated: cfg.Meter.Step(stepValidate),
+		escalation: cfg.Escalation}
 	for _, p := range plugins {
 		if !on[p.name] {
 			continue
@@ -155,7 +156,8 @@ func chosen(cfg *Config) (map[string]bool, error) {
 		return enabled(cfg.Enable, cfg.Disable)
 	}
 	if cfg.Enable != nil || cfg.Disable != nil {
-		return nil, errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")
+		return nil,
+			errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")
 	}
 	on := map[string]bool{}
 	for _, name := range cfg.Only {
@@ -181,7 +183,8 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 	}{{"enable-admission-plugins", enable, true}, {"disable-admission-plugins", disable, false}} {
 		for _, name := range list.names {
 			if !slices.Contains(known, name) {
-				return nil, fmt.Errorf("%s plugin %q is unknown; known are %s", list.flag, name, strings.Join(known, ", "))
+				return nil, fmt.Errorf("%s plugin %q is unknown; known are %s", list.flag, name,
+					strings.Join(known, ", "))
 			}
 			on[name] = list.value
 		}
@@ -210,8 +213,8 @@ func (c *Chain) Plugins() []string { return slices.Clone(c.names) }
 // Handles implements admission.Interface.
 func (c *Chain) Handles(admission.Operation) bool { return true }
 
-// Admit lets each plug-in change the object; the first error ends it. What comes of it must not grant more than the writer has: that is
-// asked before anything else checks the object, and isn't measured, as it is no plug-in.
+// Admit lets each plug-in change the object; the first error ends it. What comes of it must not grant more than the
+// writer has: that is asked before anything else checks the object, and isn't measured, as it is no plug-in.
 func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if err := c.change(ctx, a, o); err != nil || c.escalation == nil {
 		return err
@@ -219,7 +222,8 @@ func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.O
 	return escalation.Check(ctx, c.escalation, a)
 }
 
-// change calls the plug-ins that change objects. When a webhook or a policy has changed it, all have another look, once.
+// change calls the plug-ins that change objects. When a webhook or a policy has changed it, all have another look,
+// once.
 func (c *Chain) change(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) (err error) {
 	start := time.Now()
 	defer func() { c.admitted(time.Since(start), a.GetOperation(), err != nil) }()
@@ -240,7 +244,8 @@ func (c *Chain) admit(ctx context.Context, a admission.Attributes, o admission.O
 	})
 }
 
-// each calls the plug-ins that handle an operation; the first error ends it. The end of one is the beginning of the next.
+// each calls the plug-ins that handle an operation; the first error ends it. The end of one is the beginning of the
+// next.
 func each(plugins []timed, o admission.Operation, call func(admission.Interface) error) error {
 	start := time.Now()
 	for i := range plugins {

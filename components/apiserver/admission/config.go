@@ -18,8 +18,8 @@ import (
 
 // readFile reads an AdmissionConfiguration
 // (https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/#apiserver-config-k8s-io-v1-AdmissionConfiguration)
-// and returns the configuration of each plug-in that is on and takes one, by the plug-in's name. Of others nothing is read: one file
-// serves clusters with different plug-ins, and of different releases.
+// and returns the configuration of each plug-in that is on and takes one, by the plug-in's name. Of others nothing is
+// read: one file serves clusters with different plug-ins, and of different releases.
 func readFile(path string, on map[string]bool) (map[string][]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -41,11 +41,13 @@ func readFile(path string, on map[string]bool) (map[string][]byte, error) {
 	}
 	config, ok := decoded.(*apiserver.AdmissionConfiguration)
 	if !ok {
-		return nil, fmt.Errorf("%s: it is a %s, want an AdmissionConfiguration", path, decoded.GetObjectKind().GroupVersionKind().Kind)
+		return nil, fmt.Errorf("%s: it is a %s, want an AdmissionConfiguration", path,
+			decoded.GetObjectKind().GroupVersionKind().Kind)
 	}
 	out := map[string][]byte{}
 	for i, p := range config.Plugins {
-		takes := on[p.Name] && slices.ContainsFunc(plugins, func(known plugin) bool { return known.name == p.Name && known.file })
+		takes := on[p.Name] && slices.ContainsFunc(plugins,
+			func(known plugin) bool { return known.name == p.Name && known.file })
 		if _, twice := out[p.Name]; !takes || twice { // the first counts, as with upstream
 			continue
 		}
@@ -56,15 +58,16 @@ func readFile(path string, on map[string]bool) (map[string][]byte, error) {
 	return out, nil
 }
 
-// unversioned reads a file as there were before there was an AdmissionConfiguration: all of it is that of one plug-in, or of the two
-// that had one. It returns nothing if the file is something else.
+// unversioned reads a file as there were before there was an AdmissionConfiguration: all of it is that of one plug-in,
+// or of the two that had one. It returns nothing if the file is something else.
 func unversioned(data []byte) map[string][]byte {
 	var file map[string]any
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		return nil
 	}
 	out := map[string][]byte{}
-	for key, name := range map[string]string{"imagePolicy": imagepolicy.Name, "podNodeSelectorPluginConfig": podnodeselector.Name} {
+	for key, name := range map[string]string{"imagePolicy": imagepolicy.Name,
+		"podNodeSelectorPluginConfig": podnodeselector.Name} {
 		part, ok := file[key]
 		if !ok {
 			continue

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Plug-ins of Kubernetes that act on kinds, or fields, behind feature gates that are off. Nothing is left for them to do, but as with
-// upstream they are there, and show in the metrics.
+// Plug-ins of Kubernetes that act on kinds, or fields, behind feature gates that are off. Nothing is left for them to
+// do, but as with upstream they are there, and show in the metrics.
 const (
 	podGroupProtection     = "PodGroupProtection"
 	podGroupWorkloadExists = "PodGroupWorkloadExists"

@@ -26,9 +26,11 @@ func (seen) Step(string) func(time.Duration, admission.Operation, bool) {
 	return func(time.Duration, admission.Operation, bool) {}
 }
 
-// TestIdlePluginsAreMeasured: plug-ins without their features do nothing, in the steps and at the operations of those that do.
+// TestIdlePluginsAreMeasured: plug-ins without their features do nothing, in the steps and at the operations of those
+// that do.
 func TestIdlePluginsAreMeasured(t *testing.T) {
-	off := []string{dynamic.MutatingPolicy, topologylabels.Name, "PodGroupProtection", "PodGroupWorkloadExists", "JobValidation", "Priority", "AlwaysAdmit"}
+	off := []string{dynamic.MutatingPolicy, topologylabels.Name, "PodGroupProtection", "PodGroupWorkloadExists",
+		"JobValidation", "Priority", "AlwaysAdmit"}
 	s := seen{}
 	c, err := New(Config{Objects: &objectstest.Store{}, Only: off, Without: off[:2], Meter: s})
 	if err != nil {
@@ -39,15 +41,18 @@ func TestIdlePluginsAreMeasured(t *testing.T) {
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
 	for _, o := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
-		if err := do(c, write{op: o, resource: corev1.Resource("pods"), obj: pod.DeepCopy(), old: pod.DeepCopy()}); err != nil {
+		if err := do(c, write{op: o, resource: corev1.Resource("pods"), obj: pod.DeepCopy(),
+			old: pod.DeepCopy()}); err != nil {
 			t.Fatal(o, err)
 		}
 	}
 	want := []string{
 		"AlwaysAdmit admit CONNECT", "AlwaysAdmit admit CREATE", "AlwaysAdmit admit DELETE", "AlwaysAdmit admit UPDATE",
-		"AlwaysAdmit validate CONNECT", "AlwaysAdmit validate CREATE", "AlwaysAdmit validate DELETE", "AlwaysAdmit validate UPDATE",
+		"AlwaysAdmit validate CONNECT", "AlwaysAdmit validate CREATE", "AlwaysAdmit validate DELETE",
+		"AlwaysAdmit validate UPDATE",
 		"JobValidation validate UPDATE",
-		"MutatingAdmissionPolicy admit CONNECT", "MutatingAdmissionPolicy admit CREATE", "MutatingAdmissionPolicy admit UPDATE",
+		"MutatingAdmissionPolicy admit CONNECT", "MutatingAdmissionPolicy admit CREATE",
+		"MutatingAdmissionPolicy admit UPDATE",
 		"PodGroupProtection admit CREATE", "PodGroupWorkloadExists validate CREATE", "PodTopologyLabels admit CREATE",
 		"Priority admit CREATE", "Priority admit DELETE", "Priority admit UPDATE",
 		"Priority validate CREATE", "Priority validate DELETE", "Priority validate UPDATE",

@@ -49,48 +49,68 @@ type plugin struct {
 
 // plugins lists all plug-ins in the order in which they are called.
 var plugins = []plugin{
-	{name: always.AdmitName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewAdmit(), nil }},
+	{name: always.AdmitName, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return always.NewAdmit(), nil }},
 	{name: namespaceautoprovision.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return namespaceautoprovision.New(c.Objects, c.Dynamic.Client)
 	}},
-	{name: namespacelifecycle.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return namespacelifecycle.New(c.Objects), nil }},
-	{name: namespaceexists.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) { return namespaceexists.New(c.Objects), nil }},
-	{name: antiaffinity.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return antiaffinity.New(), nil }},
-	{name: limitranger.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return limitranger.New(c.Objects), nil }},
+	{name: namespacelifecycle.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return namespacelifecycle.New(c.Objects), nil }},
+	{name: namespaceexists.Name, off: true,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return namespaceexists.New(c.Objects), nil }},
+	{name: antiaffinity.Name, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return antiaffinity.New(), nil }},
+	{name: limitranger.Name, new: func(c *Config, _ []byte) (admission.Interface,
+		error) {
+		return limitranger.New(c.Objects), nil
+	}},
 	{name: serviceaccount.Name, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return serviceaccount.New(c.Objects, c.Clock), nil
 	}},
 	{name: noderestriction.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
-		return noderestriction.New(noderestriction.Config{Objects: c.Objects, Authorizer: c.Authorizer, AnyAudience: c.AnyNodeAudience, AnyName: c.AnyNodeName}), nil
+		return noderestriction.New(
+			noderestriction.Config{Objects: c.Objects, Authorizer: c.Authorizer, AnyAudience: c.AnyNodeAudience,
+				AnyName: c.AnyNodeName}), nil
 	}},
 	{name: nodetaint.Name, new: func(*Config, []byte) (admission.Interface, error) { return nodetaint.New(), nil }},
-	{name: alwayspullimages.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return alwayspullimages.New(), nil }},
-	{name: imagepolicy.Name, off: true, file: true, new: func(_ *Config, file []byte) (admission.Interface, error) { return imagepolicy.New(file) }},
+	{name: alwayspullimages.Name, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return alwayspullimages.New(), nil }},
+	{name: imagepolicy.Name, off: true, file: true,
+		new: func(_ *Config, file []byte) (admission.Interface, error) { return imagepolicy.New(file) }},
 	{name: podsecurity.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return podsecurity.New(c.Objects, file, c.PodSecurity)
 	}},
 	{name: podnodeselector.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return podnodeselector.New(c.Objects, file)
 	}},
-	{name: priority.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return priority.New(c.Objects), nil }},
-	{name: tolerationseconds.Name, new: newTolerationSeconds},
-	{name: tolerationrestriction.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
-		return tolerationrestriction.New(c.Objects, file)
+	{name: priority.Name, new: func(c *Config, _ []byte) (admission.Interface, error) {
+		return priority.New(c.Objects),
+			nil
 	}},
+	{name: tolerationseconds.Name, new: newTolerationSeconds},
+	{name: tolerationrestriction.Name, off: true, file: true,
+		new: func(c *Config, file []byte) (admission.Interface, error) {
+			return tolerationrestriction.New(c.Objects, file)
+		}},
 	{name: eventratelimit.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return eventratelimit.New(file, c.Clock)
 	}},
-	{name: extendedresources.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return extendedresources.New(), nil }},
-	{name: storageclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
-	{name: inuseprotection.Name, new: func(*Config, []byte) (admission.Interface, error) { return inuseprotection.New(), nil }},
+	{name: extendedresources.Name, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return extendedresources.New(), nil }},
+	{name: storageclass.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
+	{name: inuseprotection.Name,
+		new: func(*Config, []byte) (admission.Interface, error) { return inuseprotection.New(), nil }},
 	{name: podGroupProtection, new: func(*Config, []byte) (admission.Interface, error) {
 		return idleMutator{admission.NewHandler(admission.Create)}, nil
 	}},
 	{name: ownerreferences.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return ownerreferences.New(c.Authorizer, dynamic.NewMapper(&c.Dynamic)), nil
 	}},
-	{name: volumeresize.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return volumeresize.New(c.Objects), nil }},
-	{name: runtimeclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return runtimeclass.New(c.Objects), nil }},
+	{name: volumeresize.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return volumeresize.New(c.Objects), nil }},
+	{name: runtimeclass.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return runtimeclass.New(c.Objects), nil }},
 	{name: certificates.ApprovalName, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return certificates.NewApproval(c.Authorizer), nil
 	}},
@@ -100,10 +120,14 @@ var plugins = []plugin{
 	{name: certificates.AttestName, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return certificates.NewAttest(c.Authorizer), nil
 	}},
-	{name: certificates.SubjectRestrictionName, new: func(*Config, []byte) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
-	{name: ingressclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
-	{name: externalips.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return externalips.New(), nil }},
-	{name: topologylabels.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
+	{name: certificates.SubjectRestrictionName,
+		new: func(*Config, []byte) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
+	{name: ingressclass.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
+	{name: externalips.Name, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return externalips.New(), nil }},
+	{name: topologylabels.Name,
+		new: func(c *Config, _ []byte) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
 	{name: podGroupWorkloadExists, new: func(*Config, []byte) (admission.Interface, error) {
 		return idleValidator{admission.NewHandler(admission.Create)}, nil
 	}},
@@ -113,7 +137,10 @@ var plugins = []plugin{
 	{name: jobValidation, new: func(*Config, []byte) (admission.Interface, error) {
 		return idleValidator{admission.NewHandler(admission.Update)}, nil
 	}},
-	{name: podresize.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return podresize.New(c.Objects), nil }},
+	{name: podresize.Name, new: func(c *Config, _ []byte) (admission.Interface,
+		error) {
+		return podresize.New(c.Objects), nil
+	}},
 	{name: dynamic.MutatingPolicy, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return dynamic.NewMutatingPolicy(&c.Dynamic, file)
 	}},
@@ -126,13 +153,15 @@ var plugins = []plugin{
 	{name: dynamic.ValidatingWebhook, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return dynamic.NewValidatingWebhook(&c.Dynamic, file)
 	}},
-	// Quota comes after all that may refuse what it has booked.
+	// Quota comes after all plugins that may reject a request that it has charged.
 	{name: resourcequota.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return resourcequota.New(c.Objects, c.Clock, file)
 	}},
-	{name: always.DenyName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewDeny(), nil }},
+	{name: always.DenyName, off: true,
+		new: func(*Config, []byte) (admission.Interface, error) { return always.NewDeny(), nil }},
 }
 
 func newTolerationSeconds(c *Config, _ []byte) (admission.Interface, error) {
-	return tolerationseconds.New(ptr.Deref(c.NotReadySeconds, tolerationseconds.DefaultSeconds), ptr.Deref(c.UnreachableSeconds, tolerationseconds.DefaultSeconds)), nil
+	return tolerationseconds.New(ptr.Deref(c.NotReadySeconds, tolerationseconds.DefaultSeconds),
+		ptr.Deref(c.UnreachableSeconds, tolerationseconds.DefaultSeconds)), nil
 }

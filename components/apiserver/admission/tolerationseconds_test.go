@@ -24,8 +24,10 @@ func TestTolerationSeconds(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := &corev1.Pod{}
-		if err := p.(admission.MutationInterface).Admit(context.Background(), admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, "ns", "p",
-			corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil), nil); err != nil {
+		if err := p.(admission.MutationInterface).Admit(context.Background(),
+			admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, "ns", "p",
+				corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, toleration := range pod.Spec.Tolerations {

@@ -37,10 +37,13 @@ func (f *fixture) acquaint(t *testing.T) {
 }
 
 func makeAvailable(s *apiService) {
-	helper.SetAPIServiceCondition(s, apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue})
+	helper.SetAPIServiceCondition(s,
+		apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available,
+			Status: apiregistrationv1.ConditionTrue})
 }
 
-// TestAcquaint: a server that has just started knows what others serve before it is ready, and asks only who is believed to be there.
+// TestAcquaint: a server that has just started knows what others serve before it is ready, and asks only who is
+// believed to be there.
 func TestAcquaint(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := prepare(t, server)
@@ -63,7 +66,7 @@ func (f *fixture) close() {
 	}
 }
 
-// TestKeepsWhatIsKnown: that somebody changes the way to a server makes nobody believe that it has lost its resources.
+// TestKeepsWhatIsKnown: a change of the connection to a server doesn't make its resources disappear.
 func TestKeepsWhatIsKnown(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := prepare(t, server)
@@ -110,14 +113,18 @@ func TestConnectsAnew(t *testing.T) {
 	}
 }
 
-// TestTransport: dead connections are noticed by pings of HTTP/2, and the environment's proxy is for what is outside of the cluster.
+// TestTransport: dead connections are noticed by pings of HTTP/2, and the environment's proxy is for what is outside of
+// the cluster.
 func TestTransport(t *testing.T) {
-	made, err := newTransport(&apiregistrationv1.APIServiceSpec{Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo"}}, nil, nil)
+	made, err := newTransport(
+		&apiregistrationv1.APIServiceSpec{
+			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo"}}, nil, nil)
 	if err != nil || made.TLSNextProto["h2"] == nil || made.Proxy == nil {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	for _, host := range []string{"10.0.0.1:443", "[fd00::1]:443"} {
-		if via, err := made.Proxy(httptest.NewRequest(http.MethodGet, "https://"+host+"/apis", nil)); via != nil || err != nil {
+		if via, err := made.Proxy(httptest.NewRequest(http.MethodGet, "https://"+host+"/apis", nil)); via != nil ||
+			err != nil {
 			t.Errorf("%s by %v, %v", host, via, err)
 		}
 	}

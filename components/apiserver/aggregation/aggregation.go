@@ -1,14 +1,13 @@
 // Package aggregation lets other servers serve group versions of the API
-// (https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/). An APIService says of each
-// group version who serves it. Those of what this server serves itself are written here; those that name a Service are
-// looked at, told of in discovery and OpenAPI, and passed their requests.
+// (https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/). An APIService names the
+// server of a group version. Those of this server's own group versions are written here; the Services of the others are
+// checked, included in discovery and OpenAPI, and requests are proxied to them.
 package aggregation
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -23,14 +22,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/util/webhook"
 	basemetrics "k8s.io/component-base/metrics"
-	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/egress"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/openapi"
+	"quintet.dev/quintet/internal/repeat"
 )
 
 // Config of an Aggregator.
@@ -39,13 +39,14 @@ type Config struct {
 	Objects objects.Store
 	// Whole lists APIServices, and fails while one of them can't be read; nil is Objects, which leaves such out.
 	Whole objects.Reader
-	// Services finds who serves a Service; it is asked for each request.
+	// Services resolves the endpoints of a Service; it is called for each request.
 	Services webhook.ServiceResolver
 	// ClientCertFile and ClientKeyFile are PEM files that prove to extension servers that a request comes through this
-	// server. They are read again when they change. Both may be empty; the servers then believe nothing of what they are told.
+	// server. They are read again when they change. Both may be empty; the servers then believe nothing of what they
+	// are told.
 	ClientCertFile, ClientKeyFile string
 	// Dial connects to extension servers; nil does so straight.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial egress.Dial
 	// Traced makes extension servers told of the spans that requests are part of; nil leaves them untold.
 	Traced func(http.RoundTripper) http.RoundTripper
 	// PassRedirects sends clients where an extension server says, instead of refusing that.
@@ -54,7 +55,7 @@ type Config struct {
 	NoUIDs bool
 	// Changed is told, one call at a time, of what clients are to know.
 	Changed func(View)
-	// Library takes the metrics of libraries; nil shows them to nobody.
+	// Library registers the metrics of libraries; nil doesn't expose them.
 	Library basemetrics.KubeRegistry
 	// Writers is how many APIServices are written at a time; 0 is one.
 	Writers int
@@ -65,10 +66,11 @@ type Config struct {
 type View struct {
 	// Services are all APIServices, also those that are about to be written, in no order.
 	Services []*apiregistrationv1.APIService
-	// Own are those of what is served here as this server registers them, also where somebody has changed or deleted them.
+	// Own are the APIServices of this server's own groups as it registers them, even where they were changed or
+	// deleted.
 	Own []*apiregistrationv1.APIService
-	// Removed are group versions that are served here, though somebody has deleted their APIService: the plain lists of groups and
-	// versions, which upstream makes of APIServices, leave them out until this server starts anew.
+	// Removed are group versions that are served here, though their APIService was deleted: the plain lists of groups
+	// and versions, which upstream makes of APIServices, leave them out until this server restarts.
 	Removed map[schema.GroupVersion]bool
 	// Elsewhere describes the group versions that others serve, and Sources documents them.
 	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
@@ -86,12 +88,12 @@ var (
 
 // Aggregator joins this server's group versions with those of others.
 type Aggregator struct {
-	config   Config
-	identity *identity
-	metrics  metrics
-	wake     chan struct{}
-	routes   atomic.Pointer[routes]
-	life     *life
+	config    Config
+	identity  *identity
+	metrics   metrics
+	loop      *repeat.Loop
+	routes    atomic.Pointer[routes]
+	lifecycle *lifecycle
 
 	mu      sync.Mutex             // held while Changed is called
 	own     map[string]*apiService // of what is served here; replaced, never changed
@@ -117,78 +119,57 @@ func New(config Config) (*Aggregator, error) {
 		config.Library = basemetrics.NewKubeRegistry()
 	}
 	a := &Aggregator{
-		config: config, identity: id, metrics: newMetrics(config.Library), wake: make(chan struct{}, 1), life: newLife(),
-		had: map[string]bool{}, settled: map[string]bool{}, remotes: map[string]*remote{},
+		config: config, identity: id, metrics: newMetrics(config.Library), loop: repeat.New("synchronize APIServices",
+			config.Clock, retryPause),
+		lifecycle: newLifecycle(),
+		had:       map[string]bool{}, settled: map[string]bool{}, remotes: map[string]*remote{},
 	}
 	a.routes.Store(&routes{})
 	return a, nil
 }
 
 // Serve says what this server serves itself. Changed is called before it returns; APIServices follow.
-func (a *Aggregator) Serve(table []*kinds.Kind, defined []schema.GroupVersion) error {
+func (a *Aggregator) Serve(table []*api.Kind, defined []schema.GroupVersion) error {
 	a.mu.Lock()
 	a.own = registrations(table, defined)
 	a.mu.Unlock()
-	a.poke()
+	a.loop.Wake()
 	return a.tell()
 }
 
-func (a *Aggregator) poke() { signal(a.wake) }
-
 // Sync writes the APIServices of what this server serves itself, and begins to pass on requests for the others. It is
 // called before Run, so that a server isn't ready without them; until all can be read and written it tries again.
-func (a *Aggregator) Sync(ctx context.Context) error {
-	for {
-		err := a.pass(ctx)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		klog.FromContext(ctx).Error(err, "APIServices can't be read or written yet; trying again")
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.config.Clock.After(retryPause):
-		}
-	}
-}
+func (a *Aggregator) Sync(ctx context.Context) error { return a.loop.Until(ctx, a.pass) }
 
 // retryPause is how long a pass that failed waits for the next.
 const retryPause = time.Second
 
 // Run follows the APIServices until ctx ends. It is called once.
 func (a *Aggregator) Run(ctx context.Context) error {
-	defer a.life.finish()
+	defer a.lifecycle.finish()
 	w := &watch{owner: a}
 	defer w.end()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		a.identity.run(ctx, a.poke)
+		a.identity.run(ctx, a.loop.Wake)
 		return nil
 	})
 	group.Go(func() error {
-		return a.config.Objects.Feed(ctx, resource, func(_, _ kinds.Object) { a.poke() }, func() {})
+		return a.config.Objects.Feed(ctx, resource, func(_, _ api.Object) { a.loop.Wake() }, func() {})
 	})
+	a.loop.Wake()
 	group.Go(func() error {
-		for {
-			var again <-chan time.Time
-			if err := a.pass(ctx); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Following the APIServices; trying again")
-				again = a.config.Clock.After(retryPause)
-			}
-			w.keep(ctx, a.remotes)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-a.wake:
-			case <-again:
-			}
-		}
+		a.loop.Run(ctx, nil, func(ctx context.Context) error {
+			defer func() { w.keep(ctx, a.remotes) }()
+			return a.pass(ctx)
+		})
+		return nil
 	})
 	return group.Wait()
 }
 
-// pass brings what is stored of this server, and what is known of others, up to date. While an APIService can't be read, all stays as
-// it was: what can't be read is not taken for what isn't there.
+// pass brings what is stored of this server, and what is known of others, up to date. While an APIService can't be
+// read, all stays as it was: what can't be read is not taken for what isn't there.
 func (a *Aggregator) pass(ctx context.Context) error {
 	stored, err := objects.ListAs[*apiService](a.config.Whole.List(ctx, resource, ""))
 	a.mu.Lock()
@@ -205,7 +186,7 @@ func (a *Aggregator) pass(ctx context.Context) error {
 	}
 	problem := a.register(ctx, stored, own)
 	a.follow(stored)
-	return errors.Join(problem, a.insist(ctx, stored), a.tell())
+	return errors.Join(problem, a.restoreStatus(ctx, stored), a.tell())
 }
 
 // known are all APIServices, as long as they can be read, or what they were before. It is called with mu held.
@@ -269,7 +250,8 @@ func (a *Aggregator) tell() error {
 	return nil
 }
 
-// byPriority puts those of the more important groups first: where two mean different things by a name, the first keeps it.
+// byPriority puts those of the more important groups first: where two mean different things by a name, the first keeps
+// it.
 func byPriority(sources []openapi.Source, all []*apiService) {
 	groups := map[string]int32{}
 	for _, s := range all {
@@ -279,6 +261,7 @@ func byPriority(sources []openapi.Source, all []*apiService) {
 	}
 	slices.SortFunc(sources, func(a, b openapi.Source) int {
 		x, y := a.GroupVersion(), b.GroupVersion()
-		return cmp.Or(cmp.Compare(groups[y.Group], groups[x.Group]), cmp.Compare(x.Version+"."+x.Group, y.Version+"."+y.Group))
+		return cmp.Or(cmp.Compare(groups[y.Group], groups[x.Group]),
+			cmp.Compare(x.Version+"."+x.Group, y.Version+"."+y.Group))
 	})
 }

@@ -64,7 +64,8 @@ type fixture struct {
 }
 
 // prepare makes one that has made its first pass, and doesn't run.
-func prepare(t *testing.T, server *aggregationtest.Server, change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
+func prepare(t *testing.T, server *aggregationtest.Server,
+	change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
 	t.Helper()
 	f := &fixture{store: &objectstest.Store{}, services: &onLoopback{}, clock: clocktesting.NewFakeClock(testTime)}
 	f.services.port.Store(server.Port())
@@ -84,7 +85,8 @@ func prepare(t *testing.T, server *aggregationtest.Server, change ...func(*Confi
 	}
 	f.store.Put(resource, s)
 	f.store.Put(services, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName},
 	})
 	var err error
 	if f.Aggregator, err = New(config); err != nil {
@@ -100,7 +102,8 @@ func prepare(t *testing.T, server *aggregationtest.Server, change ...func(*Confi
 }
 
 // start makes one that runs.
-func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
+func start(t *testing.T, server *aggregationtest.Server,
+	change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
 	t.Helper()
 	f := prepare(t, server, change...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -118,10 +121,11 @@ func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config,
 // until moves the clock until something is so.
 func (f *fixture) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		f.clock.Step(time.Second)
-		return so(), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			f.clock.Step(time.Second)
+			return so(), nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v; condition %+v", what, err, f.condition(t))
 	}
@@ -175,7 +179,8 @@ func (f *fixture) described() string {
 }
 
 var alice = &user.DefaultInfo{
-	Name: "alice", UID: "u1", Groups: []string{"dev", "system:authenticated"}, Extra: map[string][]string{"example.com/tier": {"gold", "silver"}},
+	Name: "alice", UID: "u1", Groups: []string{"dev", "system:authenticated"},
+	Extra: map[string][]string{"example.com/tier": {"gold", "silver"}},
 }
 
 // ask sends a request in the name of alice.
@@ -209,7 +214,8 @@ func TestPassesRequestsOn(t *testing.T) {
 	r.Header.Set("X-Remote-Group", "system:masters")
 	r.Header.Set("X-Remote-Extra-Scopes", "all")
 	r.Header.Set("X-Custom", "kept")
-	if w := f.ask(t, r); w.Code != http.StatusOK || w.Header().Get("Warning") != `299 - "things bite"` || !strings.Contains(w.Body.String(), "ThingList") {
+	if w := f.ask(t, r); w.Code != http.StatusOK || w.Header().Get("Warning") != `299 - "things bite"` ||
+		!strings.Contains(w.Body.String(), "ThingList") {
 		t.Errorf("answer: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	in := server.Requests(things)
@@ -218,16 +224,19 @@ func TestPassesRequestsOn(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"X-Remote-User": "[alice]", "X-Remote-Uid": "[u1]", "X-Remote-Group": "[dev system:authenticated]",
-		"X-Remote-Extra-Example.com%2ftier": "[gold silver]", "X-Remote-Extra-Scopes": "[]", "X-Custom": "[kept]", "Audit-Id": "[audited]",
+		"X-Remote-Extra-Example.com%2ftier": "[gold silver]", "X-Remote-Extra-Scopes": "[]", "X-Custom": "[kept]",
+		"Audit-Id": "[audited]",
 	} {
 		if got := fmt.Sprint(in[0].Header[name]); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if w := f.ask(t, get("/apis/zoo.example.com/v1/moved")); w.Code != http.StatusBadGateway || w.Header().Get("Location") != "" {
+	if w := f.ask(t, get("/apis/zoo.example.com/v1/moved")); w.Code != http.StatusBadGateway ||
+		w.Header().Get("Location") != "" {
 		t.Errorf("a redirect: %d %v", w.Code, w.Header())
 	}
-	for _, path := range []string{"/apis/zoo.example.com", "/apis/zoo.example.com/v2/things", "/apis/zoo.example.com/v1beta1", "/api/v1/pods", "/apis//v1"} {
+	for _, path := range []string{"/apis/zoo.example.com", "/apis/zoo.example.com/v2/things",
+		"/apis/zoo.example.com/v1beta1", "/api/v1/pods", "/apis//v1"} {
 		if w := f.ask(t, get(path)); w.Code != http.StatusTeapot {
 			t.Errorf("%s: %d", path, w.Code)
 		}
@@ -245,7 +254,9 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET /apis/zoo.example.com/v1/echo HTTP/1.1\r\nHost: front\r\nConnection: Upgrade\r\nUpgrade: shouting\r\nX-Remote-User: mallory\r\n\r\n")
+	fmt.Fprintf(conn,
+		"GET /apis/zoo.example.com/v1/echo HTTP/1.1\r\nHost: front\r\nConnection: Upgrade\r\nUpgrade: "+
+			"shouting\r\nX-Remote-User: mallory\r\n\r\n")
 	in := bufio.NewReader(conn)
 	response, err := http.ReadResponse(in, nil)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
@@ -255,7 +266,8 @@ func TestUpgrade(t *testing.T) {
 	if line, err := in.ReadString('\n'); line != "MOO\n" || err != nil {
 		t.Errorf("%q, %v", line, err)
 	}
-	if who := server.Requests("/apis/zoo.example.com/v1/echo")[0].Header["X-Remote-User"]; fmt.Sprint(who) != "[alice]" {
+	if who := server.Requests("/apis/zoo.example.com/v1/echo")[0].Header["X-Remote-User"]; fmt.Sprint(
+		who) != "[alice]" {
 		t.Errorf("upgraded as %v", who)
 	}
 }
@@ -272,25 +284,28 @@ func TestComesAndGoes(t *testing.T) {
 	server.Sicken(http.StatusInternalServerError)
 	c := f.untilReason(t, "FailedDiscoveryCheck")
 	at := fmt.Sprintf("https://127.0.0.1:%d/apis/zoo.example.com/v1", server.Port())
-	if want := fmt.Sprintf("failing or missing response from %s: bad status from %s: 500", at, at); c.Message != want || c.Status != apiregistrationv1.ConditionFalse {
+	if want := fmt.Sprintf("failing or missing response from %s: bad status from %s: 500", at, at); c.Message != want ||
+		c.Status != apiregistrationv1.ConditionFalse {
 		t.Errorf("sick: %+v, want %s", c, want)
 	}
 	f.until(t, "is stale and not asked any more", func() bool {
 		w := f.ask(t, get(things))
-		return f.described() == "Stale" && w.Code == http.StatusServiceUnavailable && w.Body.String() == "service unavailable\n"
+		return f.described() == "Stale" && w.Code == http.StatusServiceUnavailable &&
+			w.Body.String() == "service unavailable\n"
 	})
 
 	server.Sicken(0)
 	server.Rename("beasts")
 	f.until(t, "is served again", func() bool { return f.described() == "Current beasts[status]" })
-	f.untilReason(t, "Passed") // what it serves it may have told before it was judged
+	f.untilReason(t, "Passed") // what it serves may have been discovered before its availability was checked
 
 	f.store.Remove(services, "default", "zoo")
 	if c := f.untilReason(t, "ServiceNotFound"); c.Message != `service/zoo in "default" is not present` {
 		t.Errorf("no Service: %+v", c)
 	}
 	f.store.Put(services, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName},
 	})
 	f.untilReason(t, "Passed")
 	f.services.port.Store(0)
@@ -342,7 +357,8 @@ func refused(t *testing.T) (n float64) {
 	return n
 }
 
-// TestDiesBetweenChecks: who is believed to be there and isn't. Only what isn't even tried counts as ended by the aggregator.
+// TestDiesBetweenChecks: who is believed to be there and isn't. Only what isn't even tried counts as ended by the
+// aggregator.
 func TestDiesBetweenChecks(t *testing.T) {
 	endpointmetrics.Register()
 	server := (&aggregationtest.Server{}).Start(t)
@@ -360,7 +376,8 @@ func TestDiesBetweenChecks(t *testing.T) {
 	if n := refused(t) - before; n != 0 {
 		t.Errorf("a request that was passed on is counted %v times", n)
 	}
-	if said := w.Body.String(); w.Code != http.StatusServiceUnavailable || strings.Count(said, "error trying to reach service: ") != 1 {
+	if said := w.Body.String(); w.Code != http.StatusServiceUnavailable ||
+		strings.Count(said, "error trying to reach service: ") != 1 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f.services.port.Store(0)
@@ -384,8 +401,12 @@ func TestJudgesCertificates(t *testing.T) {
 	}{
 		{name: "unknown authority", change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle = another.Cert },
 			reason: "FailedDiscoveryCheck", error: "x509: certificate signed by unknown authority"},
-		{name: "another name", change: func(s *apiregistrationv1.APIServiceSpec) { s.Service.Namespace = "elsewhere" }, reason: "ServiceNotFound"},
-		{name: "nobody looks", change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle, s.InsecureSkipTLSVerify = nil, true }, reason: "Passed"},
+		{name: "another name", change: func(s *apiregistrationv1.APIServiceSpec) { s.Service.Namespace = "elsewhere" },
+			reason: "ServiceNotFound"},
+		{name: "nobody looks", change: func(s *apiregistrationv1.APIServiceSpec) {
+			s.CABundle,
+				s.InsecureSkipTLSVerify = nil, true
+		}, reason: "Passed"},
 	}
 	server := (&aggregationtest.Server{}).Start(t)
 	for _, test := range tests {
@@ -398,7 +419,8 @@ func TestJudgesCertificates(t *testing.T) {
 	}
 }
 
-// TestUnusableAuthority is of a bundle that holds no certificate: nothing is said of the server, and who believed in it is told why.
+// TestUnusableAuthority is of a bundle that holds no certificate: nothing is said of the server, and who believed in it
+// is told why.
 func TestUnusableAuthority(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)
@@ -412,7 +434,8 @@ func TestUnusableAuthority(t *testing.T) {
 	}
 	w, r := httptest.NewRecorder(), get(things)
 	route{broken, true}.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), alice)))
-	if w.Code != http.StatusInternalServerError || w.Body.String() != "unable to load root certificates: unable to parse bytes as PEM block\n" {
+	if w.Code != http.StatusInternalServerError ||
+		w.Body.String() != "unable to load root certificates: unable to parse bytes as PEM block\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -427,7 +450,8 @@ func TestIdentity(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "proxy.crt"), filepath.Join(dir, "proxy.key")
 	keep := func(name string) {
 		pair, err := authority.Client(name)
-		if err := errors.Join(err, os.WriteFile(keyFile, pair.Key, 0o600), os.WriteFile(certFile, pair.Cert, 0o600)); err != nil {
+		if err := errors.Join(err, os.WriteFile(keyFile, pair.Key, 0o600),
+			os.WriteFile(certFile, pair.Cert, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -476,7 +500,8 @@ func TestOldServers(t *testing.T) {
 	server := (&aggregationtest.Server{Old: true}).Start(t)
 	f := start(t, server)
 	f.untilServed(t)
-	if r := f.told().Elsewhere[aggregationtest.GroupVersion].Resources[0]; r.ResponseKind.Kind != "Thing" || r.SingularResource != "thing" ||
+	if r := f.told().Elsewhere[aggregationtest.GroupVersion].Resources[0]; r.ResponseKind.Kind != "Thing" ||
+		r.SingularResource != "thing" ||
 		r.Scope != "Namespaced" || len(r.Verbs) != 5 || r.ShortNames[0] != "th" {
 		t.Errorf("%+v", r)
 	}
@@ -493,7 +518,8 @@ func TestAsksAgainOnlyForNews(t *testing.T) {
 		if got := r.Header.Get("If-None-Match") != ""; got != (i > 0) {
 			t.Errorf("request %d: If-None-Match %q", i, r.Header.Get("If-None-Match"))
 		}
-		if r.Header.Get("X-Remote-User") != "system:kube-aggregator" || r.Header.Get("X-Remote-Group") != "system:masters" {
+		if r.Header.Get("X-Remote-User") != "system:kube-aggregator" ||
+			r.Header.Get("X-Remote-Group") != "system:masters" {
 			t.Errorf("request %d: %v", i, r.Header)
 		}
 	}
@@ -522,7 +548,8 @@ func TestDocuments(t *testing.T) {
 	}
 	f.clock.Step(2 * documentFresh)
 	first := source.DocumentV2(t.Context())
-	if in := server.Requests("/openapi/v2"); len(in) != 2 || in[1].Header.Get("If-None-Match") == "" || in[1].Header.Get("X-Remote-User") != "system:aggregator" {
+	if in := server.Requests("/openapi/v2"); len(in) != 2 || in[1].Header.Get("If-None-Match") == "" ||
+		in[1].Header.Get("X-Remote-User") != "system:aggregator" {
 		t.Errorf("asked again: %+v", in)
 	}
 	server.Sicken(http.StatusInternalServerError)
@@ -550,7 +577,8 @@ func FuzzPathsIn(f *testing.F) {
 			return
 		}
 		for path, at := range paths {
-			if path != "apis/zoo.example.com/v1" && path != "apis/zoo.example.com" || !strings.HasPrefix(at, "/openapi/v3/"+path) {
+			if path != "apis/zoo.example.com/v1" && path != "apis/zoo.example.com" ||
+				!strings.HasPrefix(at, "/openapi/v3/"+path) {
 				t.Errorf("%s at %s", path, at)
 			}
 		}

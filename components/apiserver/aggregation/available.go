@@ -19,7 +19,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -48,7 +48,7 @@ func (r *remote) run(ctx context.Context) {
 		available := condition != nil && condition.Status == apiregistrationv1.ConditionTrue
 		if condition != nil {
 			if err := r.tell(ctx, *condition); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Writing the status of an APIService", "name", r.name)
+				klog.FromContext(ctx).Error(err, "Failed to update APIService status", "name", r.name)
 			}
 		}
 		r.describe(ctx, available)
@@ -63,7 +63,8 @@ func (r *remote) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
-		case <-contested: // perhaps by another server that sees it otherwise: the two must not write as fast as they can
+		case <-contested:
+			// perhaps by another server that sees it otherwise: the two must not write as fast as they can
 			contested, calm = nil, r.owner.config.Clock.After(firstRetry)
 		case <-calm:
 			contested, calm = r.contested, nil
@@ -72,17 +73,18 @@ func (r *remote) run(ctx context.Context) {
 	}
 }
 
-// check finds out whether the server can be used. It can't tell (nil) with what can't be used to ask it: as upstream does, that is told
-// to who asks for what the server serves, and no condition speaks of it.
+// check finds out whether the server can be used. It can't tell (nil) with what can't be used to ask it: as upstream
+// does, that is told to who asks for what the server serves, and no condition speaks of it.
 func (r *remote) check(ctx context.Context) *apiregistrationv1.APIServiceCondition {
 	now := metav1.NewTime(r.owner.config.Clock.Now())
 	if status, reason, message := r.missing(ctx); reason != "" {
 		return &apiregistrationv1.APIServiceCondition{
-			Type: apiregistrationv1.Available, Status: status, LastTransitionTime: now, Reason: reason, Message: message,
+			Type: apiregistrationv1.Available, Status: status, LastTransitionTime: now, Reason: reason,
+			Message: message,
 		}
 	}
 	if r.broken != nil {
-		klog.FromContext(ctx).Error(r.broken, "An extension server can't be asked", "name", r.name)
+		klog.FromContext(ctx).Error(r.broken, "Failed to configure connection to extension server", "name", r.name)
 		return nil
 	}
 	if err := r.probe(ctx); err != nil {
@@ -97,7 +99,8 @@ func (r *remote) check(ctx context.Context) *apiregistrationv1.APIServiceConditi
 	}
 }
 
-// missing tells what the server lacks in the cluster, as a condition does, or nothing. What can't be looked at is unknown.
+// missing tells what the server lacks in the cluster, as a condition does, or nothing. What can't be looked at is
+// unknown.
 func (r *remote) missing(ctx context.Context) (status apiregistrationv1.ConditionStatus, reason, message string) {
 	const no, unknown = apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown
 	ref := r.spec.Service
@@ -107,18 +110,21 @@ func (r *remote) missing(ctx context.Context) (status apiregistrationv1.Conditio
 		return no, "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
 	}
 	if err != nil {
-		return unknown, "ServiceAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+		return unknown, "ServiceAccessError",
+			fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
 	}
 	slices, err := objects.ListAs[*discoveryv1.EndpointSlice](store.List(ctx, endpointSlices, ref.Namespace))
 	if err != nil {
-		return unknown, "EndpointsAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+		return unknown, "EndpointsAccessError",
+			fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
 	}
 	reason, message = lacks(ref, service, slices)
 	return no, reason, message
 }
 
-// lacks is what a Service needs for its server to be asked at all. Only Services with a cluster IP are judged.
-func lacks(ref *apiregistrationv1.ServiceReference, service *corev1.Service, all []*discoveryv1.EndpointSlice) (reason, message string) {
+// lacks is why a Service can't be checked at all. Only Services with a cluster IP are checked.
+func lacks(ref *apiregistrationv1.ServiceReference, service *corev1.Service, all []*discoveryv1.EndpointSlice) (reason,
+	message string) {
 	if service.Spec.Type != corev1.ServiceTypeClusterIP {
 		return "", ""
 	}
@@ -128,7 +134,8 @@ func lacks(ref *apiregistrationv1.ServiceReference, service *corev1.Service, all
 	}
 	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
 	if i < 0 {
-		return "ServicePortError", fmt.Sprintf("service/%s in %q is not listening on port %d", ref.Name, ref.Namespace, port)
+		return "ServicePortError",
+			fmt.Sprintf("service/%s in %q is not listening on port %d", ref.Name, ref.Namespace, port)
 	}
 	portName := service.Spec.Ports[i].Name
 	found := false
@@ -141,12 +148,15 @@ func lacks(ref *apiregistrationv1.ServiceReference, service *corev1.Service, all
 		}
 	}
 	if !found {
-		return "EndpointsNotFound", fmt.Sprintf("cannot find endpointslices for service/%s in %q", ref.Name, ref.Namespace)
+		return "EndpointsNotFound",
+			fmt.Sprintf("cannot find endpointslices for service/%s in %q", ref.Name, ref.Namespace)
 	}
-	return "MissingEndpoints", fmt.Sprintf("endpointslices for service/%s in %q have no addresses with port name %q", ref.Name, ref.Namespace, portName)
+	return "MissingEndpoints",
+		fmt.Sprintf("endpointslices for service/%s in %q have no addresses with port name %q", ref.Name, ref.Namespace,
+			portName)
 }
 
-// serves reports whether a slice has somebody who is ready behind a port of this name.
+// serves reports whether a slice has a ready endpoint behind a port of this name.
 func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
 	ready := slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
 		return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
@@ -156,8 +166,8 @@ func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
 	})
 }
 
-// probe asks the server for its group version. If the first who is asked fails, or takes its time, several others are asked at once: a
-// Service is as good as its best endpoint.
+// probe requests the group version from the server. If the first endpoint fails, or is slow, several others are tried
+// at once: a Service is as good as its best endpoint.
 func (r *remote) probe(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -209,7 +219,7 @@ func (r *remote) probeOnce(ctx context.Context) error {
 	return nil
 }
 
-// asProber are the headers of somebody who may do everything.
+// asProber are the headers of a user with all permissions.
 func asProber() http.Header {
 	return http.Header{"X-Remote-User": {prober}, "X-Remote-Group": {user.SystemPrivilegedGroup}}
 }
@@ -217,15 +227,16 @@ func asProber() http.Header {
 // tell writes the condition, if it says anything new.
 func (r *remote) tell(ctx context.Context, condition apiregistrationv1.APIServiceCondition) error {
 	lost := false
-	_, err := r.owner.config.Objects.UpdateStatus(ctx, resource, "", r.name, func(obj kinds.Object) (kinds.Object, error) {
-		s, ok := obj.(*apiService)
-		if !ok || !reflect.DeepEqual(&s.Spec, r.spec) {
-			return nil, errOutdated
-		}
-		lost = helper.IsAPIServiceConditionTrue(s, condition.Type)
-		helper.SetAPIServiceCondition(s, condition)
-		return s, nil
-	})
+	_, err := r.owner.config.Objects.UpdateStatus(ctx, resource, "", r.name,
+		func(obj api.Object) (api.Object, error) {
+			s, ok := obj.(*apiService)
+			if !ok || !reflect.DeepEqual(&s.Spec, r.spec) {
+				return nil, errOutdated
+			}
+			lost = helper.IsAPIServiceConditionTrue(s, condition.Type)
+			helper.SetAPIServiceCondition(s, condition)
+			return s, nil
+		})
 	if err == nil && lost && condition.Status != apiregistrationv1.ConditionTrue {
 		r.owner.metrics.marked.WithLabelValues(r.name, condition.Reason).Inc()
 	}

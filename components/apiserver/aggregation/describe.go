@@ -25,7 +25,8 @@ func (t route) description() *apidiscoveryv2.APIVersionDiscovery {
 	if d := t.described.Load(); d != nil {
 		return d.version
 	}
-	return &apidiscoveryv2.APIVersionDiscovery{Version: t.spec.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale}
+	return &apidiscoveryv2.APIVersionDiscovery{Version: t.spec.Version,
+		Freshness: apidiscoveryv2.DiscoveryFreshnessStale}
 }
 
 // Elsewhere describes the group versions that others serve now.
@@ -37,8 +38,8 @@ func (a *Aggregator) Elsewhere() map[schema.GroupVersion]*apidiscoveryv2.APIVers
 	return out
 }
 
-// Acquaint asks all who are believed to be there what they serve, so that a server that is ready doesn't tell clients that they serve
-// nothing. It is called between Sync and Run, which goes on to ask those who take too long.
+// Acquaint fetches the discovery of all servers that are believed to be available, so that a ready server doesn't
+// report them as empty. It is called between Sync and Run, which goes on with those that take too long.
 func (a *Aggregator) Acquaint(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -52,8 +53,8 @@ func (a *Aggregator) Acquaint(ctx context.Context) error {
 	return a.tell()
 }
 
-// describe brings what discovery tells of the group version up to date. What the server doesn't tell is stale. One that isn't
-// available is asked, too, as upstream does: it may tell what it serves, and yet not answer what it is judged by.
+// describe updates the discovery of the group version. A version that the server doesn't describe is stale. An
+// unavailable one is fetched, too, as upstream does: its discovery may work although the availability check fails.
 func (r *remote) describe(ctx context.Context, available bool) {
 	before := r.described.Load()
 	now, err := r.ask(ctx, before)
@@ -64,11 +65,11 @@ func (r *remote) describe(ctx context.Context, available bool) {
 		now = nil
 	}
 	if err != nil && available { // else the status tells why
-		klog.FromContext(ctx).Error(err, "An extension server doesn't tell what it serves", "name", r.name)
+		klog.FromContext(ctx).Error(err, "Failed to fetch discovery of extension server", "name", r.name)
 	}
 	if now != before {
 		r.described.Store(now)
-		r.owner.poke()
+		r.owner.loop.Wake()
 	}
 }
 
@@ -96,7 +97,8 @@ func (r *remote) ask(ctx context.Context, before *description) (*description, er
 
 func isAggregated(contentType string) bool {
 	media, params, err := mime.ParseMediaType(contentType)
-	return err == nil && media == "application/json" && params["as"] == "APIGroupDiscoveryList" && params["g"] == apidiscoveryv2.GroupName
+	return err == nil && media == "application/json" && params["as"] == "APIGroupDiscoveryList" &&
+		params["g"] == apidiscoveryv2.GroupName
 }
 
 func (r *remote) readAggregated(got *answer) (*description, error) {
@@ -104,7 +106,8 @@ func (r *remote) readAggregated(got *answer) (*description, error) {
 	if err := json.Unmarshal(got.body, &list); err != nil {
 		return nil, fmt.Errorf("discovery of %s: %w", r.name, err)
 	}
-	d := &description{etag: got.header.Get("ETag"), version: &apidiscoveryv2.APIVersionDiscovery{Version: r.spec.Version}}
+	d := &description{etag: got.header.Get("ETag"),
+		version: &apidiscoveryv2.APIVersionDiscovery{Version: r.spec.Version}}
 	for _, group := range list.Items {
 		for i := range group.Versions {
 			if group.Name == r.spec.Group && group.Versions[i].Version == r.spec.Version {
@@ -132,7 +135,7 @@ func nameKinds(resources []apidiscoveryv2.APIResourceDiscovery) {
 	}
 }
 
-// askPlainly reads the plain form, which has a document for each group version and no ETag. Everybody may read it.
+// askPlainly reads the plain form, which has a document for each group version and no ETag. All users may read it.
 func (r *remote) askPlainly(ctx context.Context, before *description) (*description, error) {
 	header := http.Header{"X-Remote-User": {prober}, "Accept": {"application/json"}}
 	got, err := r.get(ctx, r.path(), header, checkTimeout)
@@ -150,7 +153,8 @@ func (r *remote) askPlainly(ctx context.Context, before *description) (*descript
 		return nil, fmt.Errorf("discovery of %s: %w", r.name, err)
 	}
 	return &description{plain: string(got.body), version: &apidiscoveryv2.APIVersionDiscovery{
-		Version: r.spec.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: aggregate(list.APIResources),
+		Version: r.spec.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+		Resources: aggregate(list.APIResources),
 	}}, nil
 }
 
@@ -163,7 +167,8 @@ func aggregate(plain []metav1.APIResource) []apidiscoveryv2.APIResourceDiscovery
 		if !ok {
 			i = len(out)
 			at[name] = i
-			out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: name, Scope: scope(namespaced), ResponseKind: &metav1.GroupVersionKind{}})
+			out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: name, Scope: scope(namespaced),
+				ResponseKind: &metav1.GroupVersionKind{}})
 		}
 		return &out[i]
 	}
@@ -173,7 +178,8 @@ func aggregate(plain []metav1.APIResource) []apidiscoveryv2.APIResourceDiscovery
 		name, sub, isSub := strings.Cut(p.Name, "/")
 		r := parent(name, p.Namespaced)
 		if isSub {
-			r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, Verbs: p.Verbs, ResponseKind: kind})
+			r.Subresources = append(r.Subresources,
+				apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, Verbs: p.Verbs, ResponseKind: kind})
 			continue
 		}
 		r.Scope, r.ResponseKind, r.Verbs = scope(p.Namespaced), kind, p.Verbs

@@ -11,7 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
 )
 
-// TestTellsWhatItServesThoughItIsNotAvailable: discovery goes by what a server tells, not by how it is judged.
+// TestTellsWhatItServesThoughItIsNotAvailable: discovery shows what a server describes, whether it is available or not.
 func TestTellsWhatItServesThoughItIsNotAvailable(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)
@@ -24,8 +24,10 @@ func TestTellsWhatItServesThoughItIsNotAvailable(t *testing.T) {
 }
 
 func TestResourcesOfOthersHaveKinds(t *testing.T) {
-	r := &remote{name: "v1.zoo.example.com", spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1"}}
-	got, err := r.readAggregated(&answer{code: http.StatusOK, body: []byte(`{"items":[{"metadata":{"name":"zoo.example.com"},"versions":[{"version":"v1",
+	r := &remote{name: "v1.zoo.example.com",
+		spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1"}}
+	got, err := r.readAggregated(&answer{code: http.StatusOK,
+		body: []byte(`{"items":[{"metadata":{"name":"zoo.example.com"},"versions":[{"version":"v1",
 		"resources":[{"resource":"things","subresources":[{"subresource":"status"},{"subresource":"scale","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"}}]}]}]}]}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +36,8 @@ func TestResourcesOfOthersHaveKinds(t *testing.T) {
 		t.Errorf("freshness %q", got.version.Freshness)
 	}
 	things := got.version.Resources[0]
-	for what, kind := range map[string]*metav1.GroupVersionKind{"things": things.ResponseKind, "things/status": things.Subresources[0].ResponseKind} {
+	for what, kind := range map[string]*metav1.GroupVersionKind{"things": things.ResponseKind,
+		"things/status": things.Subresources[0].ResponseKind} {
 		if kind == nil || *kind != (metav1.GroupVersionKind{}) {
 			t.Errorf("kind of %s: %v, want an empty one", what, kind)
 		}

@@ -18,8 +18,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/openapi"
 )
 
-// documents are what a server says of itself in OpenAPI. They are fetched when somebody asks for them; who asks meanwhile
-// waits for the same answer, though not for long where there is an older one.
+// documents are a server's OpenAPI documents. They are fetched on request; concurrent requests wait for the same
+// answer, though not for long where there is an older one.
 type documents struct {
 	fetches singleflight.Group // by path
 
@@ -49,8 +49,8 @@ const (
 	documentTimeout = time.Minute      // large ones take their time
 
 	// How long a client waits for a document: others are to be told to it in time, too.
-	firstPatience = 10 * time.Second
-	patience      = time.Second // where there is what the server said before
+	firstPatience  = 10 * time.Second
+	refreshTimeout = time.Second // where there is what the server said before
 )
 
 var _ openapi.Source = route{}
@@ -79,7 +79,8 @@ func (t route) PathsV3(ctx context.Context) map[string]string {
 	return d.own
 }
 
-// pathsIn reads a list of documents, and picks those of the group version and its group. nil says that there is no list.
+// pathsIn reads a list of documents, and picks those of the group version and its group. nil says that there is no
+// list.
 func (t route) pathsIn(body []byte) (map[string]string, error) {
 	if body == nil {
 		return nil, nil
@@ -106,12 +107,12 @@ func (t route) pathsIn(body []byte) (map[string]string, error) {
 	return own, nil
 }
 
-// refresh fetches a document again if it is old, and returns when that is done, takes too long, or ctx ends. It goes on without
-// those who asked for it, as long as Run does.
+// refresh fetches a document again if it is old, and returns when that is done, takes too long, or ctx ends. The fetch
+// goes on without the requests that started it, as long as Run does.
 func (t route) refresh(ctx context.Context, f *fetched, path string) {
 	d := &t.documents
 	d.mu.Lock()
-	due, wait := t.available && (f.at.IsZero() || t.owner.config.Clock.Since(f.at) >= documentFresh), patience
+	due, wait := t.available && (f.at.IsZero() || t.owner.config.Clock.Since(f.at) >= documentFresh), refreshTimeout
 	if f.at.IsZero() && f.body == nil {
 		wait = firstPatience
 	}
@@ -120,7 +121,7 @@ func (t route) refresh(ctx context.Context, f *fetched, path string) {
 		return
 	}
 	done := d.fetches.DoChan(path, func() (any, error) {
-		t.owner.life.within(ctx, func(ctx context.Context) { t.fetch(ctx, f, path) })
+		t.owner.lifecycle.within(ctx, func(ctx context.Context) { t.fetch(ctx, f, path) })
 		return nil, nil
 	})
 	enough := t.owner.config.Clock.NewTimer(wait)
@@ -144,7 +145,8 @@ func (t route) fetch(ctx context.Context, f *fetched, path string) {
 	}
 	got, err := t.get(ctx, path, header, documentTimeout)
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "An extension server's OpenAPI document can't be fetched", "name", t.name, "path", path)
+		klog.FromContext(ctx).Error(err, "Failed to fetch OpenAPI document of extension server", "name", t.name,
+			"path", path)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +156,8 @@ func (t route) fetch(ctx context.Context, f *fetched, path string) {
 	}
 	own, err := t.pathsIn(f.body)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "An extension server's list of OpenAPI documents can't be read", "name", t.name)
+		klog.FromContext(ctx).Error(err, "Failed to read OpenAPI index of extension server", "name",
+			t.name)
 		return
 	}
 	d.own = own

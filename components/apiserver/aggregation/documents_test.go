@@ -74,9 +74,11 @@ func TestByPriority(t *testing.T) {
 		group, version string
 		priority       int32
 	}{{"a.io", "v1", 10}, {"z.io", "v2", 5}, {"b.io", "v1", 10}, {"z.io", "v1", 20}} {
-		service := &apiService{ObjectMeta: metav1.ObjectMeta{Name: s.version + "." + s.group}, Spec: apiregistrationv1.APIServiceSpec{
-			Group: s.group, Version: s.version, GroupPriorityMinimum: s.priority, Service: &apiregistrationv1.ServiceReference{},
-		}}
+		service := &apiService{ObjectMeta: metav1.ObjectMeta{Name: s.version + "." + s.group},
+			Spec: apiregistrationv1.APIServiceSpec{
+				Group: s.group, Version: s.version, GroupPriorityMinimum: s.priority,
+				Service: &apiregistrationv1.ServiceReference{},
+			}}
 		all, sources = append(all, service), append(sources, route{remote: &remote{spec: &service.Spec}})
 	}
 	byPriority(sources, all)

@@ -51,7 +51,8 @@ func (a *Aggregator) Certificate() *tls.Certificate {
 // load reads the files, and reports whether they hold another pair than before.
 func (id *identity) load() (changed bool, err error) {
 	fail := func(err error) (bool, error) {
-		return false, fmt.Errorf("--proxy-client-cert-file %s, --proxy-client-key-file %s: %w", id.certFile, id.keyFile, err)
+		return false, fmt.Errorf("--proxy-client-cert-file %s, --proxy-client-key-file %s: %w", id.certFile, id.keyFile,
+			err)
 	}
 	cert, err := os.ReadFile(id.certFile)
 	if err != nil {
@@ -90,7 +91,7 @@ func (id *identity) run(ctx context.Context, changed func()) {
 		}
 		switch another, err := id.load(); {
 		case err != nil:
-			klog.FromContext(ctx).Error(err, "Keeping the last client certificate that could be read")
+			klog.FromContext(ctx).Error(err, "Failed to reload client certificate; keeping the last one")
 		case another:
 			changed()
 		}

@@ -8,26 +8,27 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/apiregistration"
 )
 
-// insist says again that what is served here is available, where somebody has made the status say something else.
-func (a *Aggregator) insist(ctx context.Context, stored []*apiService) error {
+// restoreStatus restores the status of APIServices that are served here, where it was changed.
+func (a *Aggregator) restoreStatus(ctx context.Context, stored []*apiService) error {
 	local := apiregistration.Local(metav1.NewTime(a.config.Clock.Now()))
 	var problems []error
 	for _, s := range stored {
 		if s.Spec.Service != nil || says(s, &local) {
 			continue
 		}
-		_, err := a.config.Objects.UpdateStatus(ctx, resource, "", s.Name, func(obj kinds.Object) (kinds.Object, error) {
-			now, ok := obj.(*apiService)
-			if !ok || now.Spec.Service != nil {
-				return nil, errOutdated
-			}
-			helper.SetAPIServiceCondition(now, local)
-			return now, nil
-		})
+		_, err := a.config.Objects.UpdateStatus(ctx, resource, "", s.Name,
+			func(obj api.Object) (api.Object, error) {
+				now, ok := obj.(*apiService)
+				if !ok || now.Spec.Service != nil {
+					return nil, errOutdated
+				}
+				helper.SetAPIServiceCondition(now, local)
+				return now, nil
+			})
 		if !isOvertaken(err) {
 			problems = append(problems, err)
 		}
@@ -42,7 +43,8 @@ func (r *remote) contest(s *apiService) {
 	}
 }
 
-// says tells whether a status has a condition. Its message isn't looked at, as it may differ by whom a server happened to ask.
+// says tells whether a status has a condition. Its message isn't compared, as it may depend on the endpoint that was
+// checked.
 func says(s *apiService, c *apiregistrationv1.APIServiceCondition) bool {
 	has := helper.GetAPIServiceConditionByType(s, c.Type)
 	return has != nil && has.Status == c.Status && has.Reason == c.Reason

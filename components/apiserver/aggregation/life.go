@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// life is that of an Aggregator. What goes on without those who asked for it ends with it.
-type life struct {
+// lifecycle is that of an Aggregator. Background work that outlives its request ends with it.
+type lifecycle struct {
 	over context.Context
 	end  context.CancelFunc
 	mu   sync.Mutex // held to begin something, and to end
 	work sync.WaitGroup
 }
 
-func newLife() *life {
+func newLifecycle() *lifecycle {
 	over, end := context.WithCancel(context.Background())
-	return &life{over: over, end: end}
+	return &lifecycle{over: over, end: end}
 }
 
 // within does something with what ctx carries, though not only until that ends; nothing if the life is over.
-func (l *life) within(ctx context.Context, do func(ctx context.Context)) {
+func (l *lifecycle) within(ctx context.Context, do func(ctx context.Context)) {
 	l.mu.Lock()
 	if l.over.Err() != nil {
 		l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *life) within(ctx context.Context, do func(ctx context.Context)) {
 }
 
 // finish ends what is under way, and returns when it has ended.
-func (l *life) finish() {
+func (l *lifecycle) finish() {
 	l.mu.Lock()
 	l.end()
 	l.mu.Unlock()

@@ -24,7 +24,8 @@ func newMetrics(library basemetrics.KubeRegistry) metrics {
 		unavailable: prometheus.NewDesc("aggregator_unavailable_apiservice",
 			"Whether an APIService is marked as unavailable, by its name.", []string{"name"}, nil),
 		marked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "aggregator_unavailable_apiservice_total", Help: "How often an APIService that was available was marked as unavailable, by its name and the reason.",
+			Name: "aggregator_unavailable_apiservice_total",
+			Help: "How often an APIService that was available was marked as unavailable, by its name and the reason.",
 		}, []string{"name", "reason"}),
 	}
 }
@@ -32,12 +33,14 @@ func newMetrics(library basemetrics.KubeRegistry) metrics {
 // certificates wraps transports so that those certificates are counted that clients will not take for much longer.
 func certificates(library basemetrics.KubeRegistry) func(http.RoundTripper) http.RoundTripper {
 	counter := func(name, help string) *basemetrics.Counter {
-		c := basemetrics.NewCounter(&basemetrics.CounterOpts{Name: "apiserver_kube_aggregator_x509_" + name, Help: help})
+		c := basemetrics.NewCounter(
+			&basemetrics.CounterOpts{Name: "apiserver_kube_aggregator_x509_" + name, Help: help})
 		library.MustRegister(c)
 		return c
 	}
 	return x509metrics.NewDeprecatedCertificateRoundTripperWrapperConstructor(
-		counter("missing_san_total", "Answers of extension servers whose certificate doesn't name their host as an alternative of the subject."),
+		counter("missing_san_total",
+			"Answers of extension servers whose certificate doesn't name their host as an alternative of the subject."),
 		counter("insecure_sha1_total", "Answers of extension servers whose certificate is signed with SHA-1."),
 	)
 }

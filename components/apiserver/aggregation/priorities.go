@@ -3,8 +3,8 @@ package aggregation
 // priority is where a built-in group version stands among the others: what its APIService says.
 type priority struct{ group, version int32 }
 
-// builtIn are upstream's numbers. Clients that look for a short name, or for a kind without its group, find it where the
-// number is highest. Gaps let others get in between.
+// builtIn are upstream's numbers. Clients that look for a short name, or for a kind without its group, find it where
+// the number is highest. Gaps let others get in between.
 var builtIn = map[string]priority{
 	"v1.":                                   {18000, 1},
 	"v1.apps":                               {17800, 15},

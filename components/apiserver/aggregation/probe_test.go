@@ -18,7 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -32,12 +32,15 @@ func probed(clock *clocktesting.FakeClock, store objects.Store, via roundTrip) *
 	services := &onLoopback{}
 	services.port.Store(443)
 	return &remote{
-		name: "v1.zoo.example.com", owner: &Aggregator{config: Config{Services: services, Clock: clock, Objects: store}}, via: via,
-		spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1", Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo"}},
+		name:  "v1.zoo.example.com",
+		owner: &Aggregator{config: Config{Services: services, Clock: clock, Objects: store}}, via: via,
+		spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1",
+			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "zoo"}},
 	}
 }
 
-// TestProbePassesByWhoHangs: one endpoint that doesn't answer doesn't delay the judgement for as long as it is waited for.
+// TestProbePassesByWhoHangs: one endpoint that doesn't answer doesn't delay the judgement for as long as it is waited
+// for.
 func TestProbePassesByWhoHangs(t *testing.T) {
 	clock := clocktesting.NewFakeClock(testTime)
 	var asked atomic.Int32
@@ -72,7 +75,8 @@ func TestProbeFails(t *testing.T) {
 		asked.Add(1)
 		return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
 	})
-	if err := r.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "bad status from https://127.0.0.1:443/apis/zoo.example.com/v1: 403") {
+	if err := r.probe(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "bad status from https://127.0.0.1:443/apis/zoo.example.com/v1: 403") {
 		t.Errorf("%v", err)
 	}
 	if n := asked.Load(); n != 1+moreAttempts {
@@ -98,14 +102,15 @@ type unreadable struct {
 	resource schema.GroupResource
 }
 
-func (u unreadable) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (u unreadable) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object,
+	error) {
 	if resource == u.resource {
 		return nil, errors.New("not now")
 	}
 	return u.Store.Get(ctx, resource, namespace, name)
 }
 
-func (u unreadable) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
+func (u unreadable) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]api.Object, error) {
 	if resource == u.resource {
 		return nil, errors.New("not now")
 	}
@@ -114,19 +119,23 @@ func (u unreadable) List(ctx context.Context, resource schema.GroupResource, nam
 
 // TestUnknown: what can't be looked at is not said to be missing.
 func TestUnknown(t *testing.T) {
-	for what, reason := range map[schema.GroupResource]string{services: "ServiceAccessError", endpointSlices: "EndpointsAccessError"} {
+	for what, reason := range map[schema.GroupResource]string{services: "ServiceAccessError",
+		endpointSlices: "EndpointsAccessError"} {
 		store := &objectstest.Store{}
 		store.Put(services, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "zoo"},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP},
 		})
 		c := probed(clocktesting.NewFakeClock(testTime), unreadable{store, what}, nil).check(t.Context())
-		if c.Status != apiregistrationv1.ConditionUnknown || c.Reason != reason || c.Message != `service/zoo in "default" cannot be checked due to: not now` {
+		if c.Status != apiregistrationv1.ConditionUnknown || c.Reason != reason ||
+			c.Message != `service/zoo in "default" cannot be checked due to: not now` {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
 }
 
-// TestBusyDiscoveryIsStale: a server that can't tell just now what it serves isn't taken for one that only knows the plain form.
+// TestBusyDiscoveryIsStale: a server that can't tell just now what it serves isn't taken for one that only knows the
+// plain form.
 func TestBusyDiscoveryIsStale(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)

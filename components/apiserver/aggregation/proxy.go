@@ -16,7 +16,7 @@ import (
 	reply "quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
-// routes says who serves the group versions that this server doesn't. It is replaced as a whole.
+// routes are the servers of the group versions that this server doesn't serve. It is replaced as a whole.
 type routes map[schema.GroupVersion]route
 
 // route is a remote, and whether its APIService says that it can be used.
@@ -25,8 +25,8 @@ type route struct {
 	available bool
 }
 
-// Route returns what serves a request in the place of this server, or nil. Authentication, authorization and the rest of
-// the chain are past by then.
+// Route returns what serves a request in the place of this server, or nil. Authentication, authorization and the rest
+// of the chain are past by then.
 func (a *Aggregator) Route(r *http.Request) http.Handler {
 	table := *a.routes.Load()
 	if len(table) == 0 {
@@ -55,7 +55,8 @@ func groupVersionIn(path string) (gv schema.GroupVersion, ok bool) {
 	return gv, gv.Version != ""
 }
 
-// ServeHTTP passes the request on in the name of its user, whom the headers tell and this server's certificate vouches for.
+// ServeHTTP proxies the request with its user in the request headers, authenticated by this server's proxy client
+// certificate.
 func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.available {
 		serviceUnavailable(w, r)
@@ -72,11 +73,12 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at, err := t.at()
 	if err != nil {
-		klog.FromContext(r.Context()).Error(err, "An extension server can't be reached", "name", t.name)
+		klog.FromContext(r.Context()).Error(err, "Failed to proxy request to extension server", "name", t.name)
 		serviceUnavailable(w, r)
 		return
 	}
-	at.Path, at.RawQuery = r.URL.Path, r.URL.Query().Encode() // sorted, and without what is no pair: as upstream's passes it on
+	// sorted, and without what is no pair: as upstream's passes it on
+	at.Path, at.RawQuery = r.URL.Path, r.URL.Query().Encode()
 	passed, done := proxyrequest.NewRequestForProxy(at, r)
 	defer done()
 	if id := w.Header().Get(auditID); id != "" {
@@ -93,7 +95,8 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.owner.config.Traced != nil {
 		via = t.owner.config.Traced(via)
 	}
-	h := proxy.NewUpgradeAwareHandler(at, user(via), true, false, reply.Passed{Request: r}) // whose answers don't count as refused
+	// whose answers don't count as refused
+	h := proxy.NewUpgradeAwareHandler(at, user(via), true, false, reply.Passed{Request: r})
 	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))
 	h.UseLocationHost, h.RejectForwardingRedirects = true, !t.owner.config.PassRedirects
 	flowcontrol.RequestDelegated(r.Context()) // a watch is no burden here once another server has it

@@ -30,7 +30,7 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
-// begun is an InitializationSignal that nobody waits for.
+// begun is an InitializationSignal without waiters.
 type begun struct{ signalled atomic.Bool }
 
 func (b *begun) Signal() { b.signalled.Store(true) }

@@ -11,20 +11,20 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// managed is the label by which a server knows the APIServices that are its own: those of the built-in groups are seen to
-// at start only, those of custom resources always. Whoever takes it off takes the object over.
+// managed is the label by which a server knows the APIServices that are its own: those of the built-in groups are
+// reconciled at start only, those of custom resources always. Removing it takes the object over.
 const (
 	managed = "kube-aggregator.kubernetes.io/automanaged"
 	onStart = "onstart"
 	always  = "true"
 )
 
-// registrations are the APIServices of what this server serves itself, and of what definitions of custom resources speak of,
-// though it may not be served yet, by name.
-func registrations(table []*kinds.Kind, defined []schema.GroupVersion) map[string]*apiService {
+// registrations are the APIServices of what this server serves itself, and of what definitions of custom resources
+// speak of, though it may not be served yet, by name.
+func registrations(table []*api.Kind, defined []schema.GroupVersion) map[string]*apiService {
 	out := map[string]*apiService{}
 	for _, gv := range defined {
 		s := registration(gv, true)
@@ -139,7 +139,7 @@ func (a *Aggregator) carryOut(ctx context.Context, do action, was, want *apiServ
 	case create:
 		_, err = a.config.Objects.Create(ctx, resource, want.DeepCopy())
 	case update:
-		_, err = a.config.Objects.Update(ctx, resource, "", was.Name, func(obj kinds.Object) (kinds.Object, error) {
+		_, err = a.config.Objects.Update(ctx, resource, "", was.Name, func(obj api.Object) (api.Object, error) {
 			now, ok := obj.(*apiService)
 			if !ok || now.ResourceVersion != was.ResourceVersion {
 				return nil, errOutdated
@@ -160,5 +160,6 @@ func (a *Aggregator) carryOut(ctx context.Context, do action, was, want *apiServ
 var errOutdated = errors.New("the APIService has changed")
 
 func isOvertaken(err error) bool {
-	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || errors.Is(err, errOutdated)
+	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
+		errors.Is(err, errOutdated)
 }

@@ -14,11 +14,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
 func TestEveryBuiltInGroupVersionHasItsPlace(t *testing.T) {
-	for name, s := range registrations(kinds.Table(kinds.Deps{}), nil) {
+	for name, s := range registrations(kinds.Table(api.Deps{}), nil) {
 		if s.Spec.GroupPriorityMinimum == 0 || s.Spec.VersionPriority == 0 {
 			t.Errorf("%s has no priority", name)
 		}
@@ -29,13 +30,14 @@ func TestEveryBuiltInGroupVersionHasItsPlace(t *testing.T) {
 }
 
 func TestRegistrations(t *testing.T) {
-	gv := func(group, version string, unserved bool) kinds.Version {
-		return kinds.Version{GroupVersion: schema.GroupVersion{Group: group, Version: version}, Unserved: unserved}
+	gv := func(group, version string, unserved bool) api.Version {
+		return api.Version{GroupVersion: schema.GroupVersion{Group: group, Version: version}, Unserved: unserved}
 	}
-	got := registrations([]*kinds.Kind{
-		{Name: "Pod", Versions: []kinds.Version{gv("", "v1", false)}},
-		{Name: "APIService", Versions: []kinds.Version{gv(apiregistrationv1.GroupName, "v1", false)}},
-		{Name: "Gadget", Custom: &kinds.Custom{}, Versions: []kinds.Version{gv("zoo.io", "v1", false), gv("zoo.io", "v2", true)}},
+	got := registrations([]*api.Kind{
+		{Name: "Pod", Versions: []api.Version{gv("", "v1", false)}},
+		{Name: "APIService", Versions: []api.Version{gv(apiregistrationv1.GroupName, "v1", false)}},
+		{Name: "Gadget", Custom: &api.Custom{},
+			Versions: []api.Version{gv("zoo.io", "v1", false), gv("zoo.io", "v2", true)}},
 	}, []schema.GroupVersion{{Group: "zoo.io", Version: "v3"}, {Version: "v1"}})
 	if s := got["v1."]; s == nil || s.Labels[managed] != onStart {
 		t.Errorf("of what is built in and defined, too: %v", s)
@@ -44,8 +46,10 @@ func TestRegistrations(t *testing.T) {
 		t.Fatalf("names: %v", names)
 	}
 	s := got["v1.zoo.io"]
-	want := apiregistrationv1.APIServiceSpec{Group: "zoo.io", Version: "v1", GroupPriorityMinimum: 1000, VersionPriority: 100}
-	if s.Labels[managed] != always || s.Spec.Group != want.Group || s.Spec.GroupPriorityMinimum != 1000 || s.Spec.VersionPriority != 100 {
+	want := apiregistrationv1.APIServiceSpec{Group: "zoo.io", Version: "v1", GroupPriorityMinimum: 1000,
+		VersionPriority: 100}
+	if s.Labels[managed] != always || s.Spec.Group != want.Group || s.Spec.GroupPriorityMinimum != 1000 ||
+		s.Spec.VersionPriority != 100 {
 		t.Errorf("of a custom resource: %v, %+v", s.Labels, s.Spec)
 	}
 }
@@ -69,15 +73,20 @@ func TestDecide(t *testing.T) {
 		{name: "a custom one that was deleted comes back", wanted: service(always, 1), settled: true, want: create},
 		{name: "another's is left alone", stored: service("", 1), wanted: service(always, 2), first: true, want: leave},
 		{name: "another's is not removed", stored: service("", 1), first: true, want: leave},
-		{name: "one that says not to be managed is left alone", stored: service("false", 1), wanted: service(always, 2), settled: true, want: leave},
+		{name: "one that says not to be managed is left alone", stored: service("false", 1), wanted: service(always, 2),
+			settled: true, want: leave},
 		{name: "one that says not to be managed is not removed", stored: service("false", 1), first: true, want: leave},
 		{name: "one of a former version goes at start", stored: service(onStart, 1), first: true, want: remove},
 		{name: "one that another server just made stays", stored: service(onStart, 1), want: leave},
-		{name: "an outdated one is mended at start", stored: service(onStart, 1), wanted: service(onStart, 2), first: true, want: update},
-		{name: "a change after the start stays", stored: service(onStart, 1), wanted: service(onStart, 2), settled: true, want: leave},
-		{name: "a right one is left alone", stored: service(onStart, 2), wanted: service(onStart, 2), first: true, want: leave},
+		{name: "an outdated one is mended at start", stored: service(onStart, 1), wanted: service(onStart, 2),
+			first: true, want: update},
+		{name: "a change after the start stays", stored: service(onStart, 1), wanted: service(onStart, 2),
+			settled: true, want: leave},
+		{name: "a right one is left alone", stored: service(onStart, 2), wanted: service(onStart, 2), first: true,
+			want: leave},
 		{name: "a custom one goes with its definition", stored: service(always, 1), settled: true, want: remove},
-		{name: "a custom one is mended", stored: service(always, 1), wanted: service(always, 2), settled: true, want: update},
+		{name: "a custom one is mended", stored: service(always, 1), wanted: service(always, 2), settled: true,
+			want: update},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,24 +97,26 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestSync writes what is missing, mends what is wrong, and takes out what is no more, all of it once.
+// TestSync creates what is missing, repairs what differs, and deletes what is obsolete, all of it once.
 func TestSync(t *testing.T) {
 	store := &objectstest.Store{}
 	put := func(name, label string, priority int32) {
 		store.Put(resource, &apiService{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{managed: label}},
-			Spec:       apiregistrationv1.APIServiceSpec{Group: name[len("v1."):], Version: "v1", GroupPriorityMinimum: priority, VersionPriority: 15},
+			Spec: apiregistrationv1.APIServiceSpec{Group: name[len("v1."):], Version: "v1",
+				GroupPriorityMinimum: priority, VersionPriority: 15},
 		})
 	}
 	put("v1.gone.k8s.io", onStart, 17000)
 	put("v1.apps", onStart, 1)
 	put("v1.crd.example.com", always, 1000)
 	var told View
-	a, err := New(Config{Objects: store, Changed: func(v View) { told = v }, Clock: clocktesting.NewFakeClock(testTime)})
+	a, err := New(Config{Objects: store, Changed: func(v View) { told = v },
+		Clock: clocktesting.NewFakeClock(testTime)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := kinds.Table(kinds.Deps{})
+	table := kinds.Table(api.Deps{})
 	if err := a.Serve(table, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +151,8 @@ type leaderless struct {
 	refused bool
 }
 
-func (s *leaderless) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+func (s *leaderless) Create(ctx context.Context, resource schema.GroupResource, obj api.Object) (api.Object,
+	error) {
 	if !s.refused {
 		s.refused = true
 		return nil, errors.New("etcdserver: no leader")
@@ -155,7 +167,7 @@ func TestSyncTriesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := kinds.Table(kinds.Deps{})
+	table := kinds.Table(api.Deps{})
 	if err := a.Serve(table, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type remote struct {
 	broken    error
 
 	wake chan struct{}
-	// told is the condition that this server last wrote; contested tells that somebody said otherwise.
+	// told is the condition that this server last wrote; contested tells that another writer changed it.
 	told      atomic.Pointer[apiregistrationv1.APIServiceCondition]
 	contested chan struct{}
 
@@ -41,8 +41,8 @@ type remote struct {
 	documents documents
 }
 
-// description is what discovery tells of the group version, and what it was made of: the aggregated form by its ETag, or
-// the plain one.
+// description is what discovery tells of the group version, and what it was made of: the aggregated form by its ETag,
+// or the plain one.
 type description struct {
 	etag    string
 	plain   string
@@ -50,16 +50,18 @@ type description struct {
 }
 
 func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
-	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1), contested: make(chan struct{}, 1)}
+	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1),
+		contested: make(chan struct{}, 1)}
 	r.transport, r.broken = newTransport(r.spec, pair, a.config.Dial)
 	r.via = a.metrics.certificates(r.transport)
 	return r
 }
 
-// inherit takes over what is known of the same server, until it has been asked anew: clients must not see resources go and come back
-// because somebody changed the way to them. former may be nil.
+// inherit takes over what is known of the same server until it has been checked again: resources must not go and come
+// back because the connection to the server was changed. former may be nil.
 func (r *remote) inherit(former *remote) {
-	if former == nil || r.groupVersion() != former.groupVersion() || !reflect.DeepEqual(r.spec.Service, former.spec.Service) {
+	if former == nil || r.groupVersion() != former.groupVersion() ||
+		!reflect.DeepEqual(r.spec.Service, former.spec.Service) {
 		return
 	}
 	r.described.Store(former.described.Load())
@@ -73,13 +75,15 @@ func (r *remote) groupVersion() schema.GroupVersion {
 // path is that of the group version, and of its discovery.
 func (r *remote) path() string { return "/apis/" + r.spec.Group + "/" + r.spec.Version }
 
-func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*http.Transport, error) {
+func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair,
+	dial func(ctx context.Context, network, address string) (net.Conn, error)) (*http.Transport, error) {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: spec.InsecureSkipTLSVerify,
 		ServerName: spec.Service.Name + "." + spec.Service.Namespace + ".svc",
 	}
 	if len(spec.CABundle) > 0 {
-		roots, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{CAData: spec.CABundle}}) // which says what is wrong with them
+		// which says what is wrong with them
+		roots, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{CAData: spec.CABundle}})
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +102,8 @@ func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair, dial fu
 	}), nil
 }
 
-// outside is the proxy of the environment for servers that have a name. Addresses are of endpoints, which are in the network of the
-// cluster: a proxy need not reach them, and who excludes the range of Services from it doesn't think of them.
+// outside is the proxy of the environment for servers that have a name. Addresses are of endpoints, which are in the
+// network of the cluster: a proxy need not reach them, and a NO_PROXY with the range of Services doesn't cover them.
 func outside(r *http.Request) (*url.URL, error) {
 	if net.ParseIP(r.URL.Hostname()) != nil {
 		return nil, nil
@@ -124,7 +128,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// at finds one of those who serve the Service.
+// at resolves one of the endpoints of the Service.
 func (r *remote) at() (*url.URL, error) {
 	s := r.spec.Service
 	port := int32(443)
@@ -134,7 +138,7 @@ func (r *remote) at() (*url.URL, error) {
 	return r.owner.config.Services.ResolveEndpoint(s.Namespace, s.Name, port)
 }
 
-// The users as whom this server itself asks.
+// The users that this server authenticates as.
 const (
 	prober   = "system:kube-aggregator" // for health and discovery
 	compiler = "system:aggregator"      // for OpenAPI

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // watch looks at the remotes for as long as there are any, and makes each look again when its Service changes. All but
@@ -69,21 +69,22 @@ func (w *watch) follow(ctx context.Context) {
 	defer both.Wait()
 	for _, resource := range watched {
 		both.Go(func() {
-			changed := func(old, new kinds.Object) {
+			changed := func(old, new api.Object) {
 				if new == nil {
 					new = old
 				}
 				w.changed(serviceOf(new))
 			}
 			if err := w.owner.config.Objects.Feed(ctx, resource, changed, func() {}); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Changes of Services are noticed late", "resource", resource)
+				klog.FromContext(ctx).Error(err, "Failed to watch Services; changes are noticed late", "resource",
+					resource)
 			}
 		})
 	}
 }
 
 // serviceOf is the Service that an object is, or is part of.
-func serviceOf(obj kinds.Object) types.NamespacedName {
+func serviceOf(obj api.Object) types.NamespacedName {
 	name := obj.GetName()
 	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok {
 		name = slice.Labels[discoveryv1.LabelServiceName]

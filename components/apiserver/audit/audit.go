@@ -1,9 +1,9 @@
-// Package audit writes down who asked for what and how it ended: events as a policy wants them, into a log file, to a
+// Package audit records the requests of users and their results: events as a policy selects them, into a log file, to a
 // webhook, or both (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/).
 //
-// The event of a request lives in the request's context. What the server finds out about the request on its way (who asks,
-// why that is allowed, the objects that come and go, what admission has to say) is added there by those who know it, with
-// k8s.io/apiserver/pkg/audit, and costs nothing where no event is being written.
+// The event of a request lives in the request's context. What the server finds out about the request on its way (the
+// user, the reason of the authorization, the request and response objects, annotations of admission) is added there by
+// the code that knows it, with k8s.io/apiserver/pkg/audit, and costs nothing where no event is being written.
 package audit
 
 import (
@@ -19,6 +19,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
+
+	"quintet.dev/quintet/components/apiserver/egress"
 )
 
 // Auditor writes events. A nil Auditor has nothing to run or close. It is safe for concurrent use.
@@ -30,7 +32,7 @@ type Auditor struct {
 
 // New makes what config describes; nil if it names no policy, or nowhere to write to. The caller runs it, which also
 // frees what it holds.
-func New(config Config, dial Dial) (*Auditor, error) {
+func New(config Config, dial egress.Dial) (*Auditor, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -99,8 +101,8 @@ func (a *Auditor) Begin(next http.Handler) http.Handler {
 	})
 }
 
-// Record wraps what comes after authentication: it asks the policy, and writes events when the request has arrived, when
-// a long answer begins, and at the end, be it a panic.
+// Record wraps what comes after authentication: it asks the policy, and writes events when the request has arrived,
+// when a long answer begins, and at the end, be it a panic.
 func (a *Auditor) Record(next http.Handler, longRunning request.LongRunningRequestCheck) http.Handler {
 	return filters.WithAudit(next, a.backend, a.rules, longRunning)
 }

@@ -37,12 +37,14 @@ func serve(t *testing.T, config Config, h http.Handler, paths ...string) {
 		name, verb, _ := strings.Cut(rest, "/")
 		ctx := request.WithRequestInfo(r.Context(), &request.RequestInfo{Path: r.URL.Path, Verb: verb})
 		if name == "nobody" {
-			a.Refused(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })).
+			a.Refused(http.HandlerFunc(
+				func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })).
 				ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
 		ctx = request.WithUser(ctx, &user.DefaultInfo{Name: name})
-		a.Record(h, func(_ *http.Request, info *request.RequestInfo) bool { return info.Verb == "watch" }).ServeHTTP(w, r.WithContext(ctx))
+		a.Record(h, func(_ *http.Request, info *request.RequestInfo) bool { return info.Verb == "watch" }).ServeHTTP(w,
+			r.WithContext(ctx))
 	}))
 	for _, path := range paths {
 		func() {
@@ -100,7 +102,8 @@ func TestLog(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					t.Fatal(err)
 				}
-				if e.APIVersion != "audit.k8s.io/v1" || e.Kind != "Event" || e.Level != auditv1.LevelMetadata || e.RequestReceivedTimestamp.IsZero() {
+				if e.APIVersion != "audit.k8s.io/v1" || e.Kind != "Event" || e.Level != auditv1.LevelMetadata ||
+					e.RequestReceivedTimestamp.IsZero() {
 					t.Errorf("got %s", line)
 				}
 				got = append(got, told(&e))
@@ -117,7 +120,8 @@ func TestLegacyFormat(t *testing.T) {
 	c.PolicyFile, c.Log.Path, c.Log.Format = write(t, "p", everything), filepath.Join(t.TempDir(), "log"), "legacy"
 	serve(t, c, answer, "/alice/get")
 	got := lines(t, c.Log.Path)
-	if len(got) != 2 || !strings.Contains(got[1], `stage="ResponseComplete"`) || !strings.Contains(got[1], `user="alice"`) {
+	if len(got) != 2 || !strings.Contains(got[1], `stage="ResponseComplete"`) ||
+		!strings.Contains(got[1], `user="alice"`) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -126,7 +130,8 @@ func TestLegacyFormat(t *testing.T) {
 func TestStrict(t *testing.T) {
 	for mode, served := range map[string]bool{ModeBlockingStrict: false, ModeBlocking: true, ModeBatch: true} {
 		c := Defaults()
-		c.PolicyFile, c.Log.Path, c.Log.Mode, c.Log.MaxSize = write(t, "p", everything), filepath.Join(t.TempDir(), "log"), mode, 1
+		c.PolicyFile, c.Log.Path, c.Log.Mode, c.Log.MaxSize = write(t, "p", everything),
+			filepath.Join(t.TempDir(), "log"), mode, 1
 		reached := false
 		huge := "/" + strings.Repeat("a", 1<<20) + "/get" // no file of one megabyte holds that
 		serve(t, c, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }), huge)
@@ -165,7 +170,8 @@ func TestWebhook(t *testing.T) {
 		"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`
 	for _, mode := range modes {
 		c := Defaults()
-		c.PolicyFile, c.Webhook.ConfigFile, c.Webhook.Mode = write(t, "p", everything), write(t, "kubeconfig", kubeconfig), mode
+		c.PolicyFile, c.Webhook.ConfigFile, c.Webhook.Mode = write(t, "p", everything),
+			write(t, "kubeconfig", kubeconfig), mode
 		serve(t, c, answer, "/"+mode+"/get")
 		events := []string{<-got, <-got}
 		slices.Sort(events) // of two lists under way, either may be there first

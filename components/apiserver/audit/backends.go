@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"context"
 	"io"
-	"net"
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +14,8 @@ import (
 	"k8s.io/apiserver/plugin/pkg/audit/truncate"
 	auditwebhook "k8s.io/apiserver/plugin/pkg/audit/webhook"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/egress"
 )
 
 // version is the only one of the events' API; validate has checked that no other is asked for.
@@ -27,8 +27,9 @@ func (l *Log) open() (audit.Backend, func() error, error) {
 	closeLog := func() error { return nil }
 	if l.Path != "-" {
 		file, err := openFile(fileConfig{
-			Path: l.Path, MaxSize: int64(l.MaxSize) << 20, MaxAge: l.MaxAge, MaxBackups: l.MaxBackups, Compress: l.Compress,
-			Clock: clock.RealClock{},
+			Path: l.Path, MaxSize: int64(l.MaxSize) << 20, MaxAge: l.MaxAge, MaxBackups: l.MaxBackups,
+			Compress: l.Compress,
+			Clock:    clock.RealClock{},
 		})
 		if err != nil {
 			return nil, nil, err
@@ -38,11 +39,8 @@ func (l *Log) open() (audit.Backend, func() error, error) {
 	return l.cut(l.deliver(auditlog.NewBackend(out, l.Format, version))), closeLog, nil
 }
 
-// Dial connects to the webhook; nil does so straight.
-type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // open makes the backend that posts to the webhook.
-func (w *Webhook) open(dial Dial) (audit.Backend, error) {
+func (w *Webhook) open(dial egress.Dial) (audit.Backend, error) {
 	backoff := webhook.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff)
 	backend, err := auditwebhook.NewBackend(w.ConfigFile, version, backoff, dial)
 	if err != nil {

@@ -65,7 +65,8 @@ func Defaults() Config {
 	return Config{
 		Log: Log{
 			Format: auditlog.FormatJson, Version: version, MaxSize: 100, MaxAge: 366, MaxBackups: 100,
-			Delivery: Delivery{Mode: ModeBlocking, Limits: limits, Batch: buffered.BatchConfig{BufferSize: queued, MaxBatchSize: 1}},
+			Delivery: Delivery{Mode: ModeBlocking, Limits: limits,
+				Batch: buffered.BatchConfig{BufferSize: queued, MaxBatchSize: 1}},
 		},
 		Webhook: Webhook{
 			InitialBackoff: 10 * time.Second, Version: version,
@@ -80,10 +81,12 @@ func Defaults() Config {
 // AddFlags sets c to the Defaults, and binds it to flags with upstream's names.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	*c = Defaults()
-	fs.StringVar(&c.PolicyFile, "audit-policy-file", "", "Policy that says which requests are audited, and how much of them; without it, none is.")
+	fs.StringVar(&c.PolicyFile, "audit-policy-file", "",
+		"Policy that says which requests are audited, and how much of them; without it, none is.")
 	l := &c.Log
 	fs.StringVar(&l.Path, "audit-log-path", "", "File that audit events are written to; - is standard output.")
-	fs.StringVar(&l.Format, "audit-log-format", l.Format, "Form of audit events in the file: json, or legacy for lines of text.")
+	fs.StringVar(&l.Format, "audit-log-format", l.Format,
+		"Form of audit events in the file: json, or legacy for lines of text.")
 	fs.StringVar(&l.Version, "audit-log-version", l.Version, "API version of audit events in the file.")
 	fs.IntVar(&l.MaxSize, "audit-log-maxsize", l.MaxSize, "Megabytes after which a new file is begun; 0 never does.")
 	fs.IntVar(&l.MaxAge, "audit-log-maxage", l.MaxAge, "Days for which old files are kept; 0 means forever.")
@@ -91,10 +94,13 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&l.Compress, "audit-log-compress", false, "Compress old files.")
 	l.addFlags(fs, "log")
 	w := &c.Webhook
-	fs.StringVar(&w.ConfigFile, "audit-webhook-config-file", "", "Kubeconfig of the service that audit events are posted to.")
+	fs.StringVar(&w.ConfigFile, "audit-webhook-config-file", "",
+		"Kubeconfig of the service that audit events are posted to.")
 	fs.StringVar(&w.Version, "audit-webhook-version", w.Version, "API version of audit events that are posted.")
-	fs.DurationVar(&w.InitialBackoff, "audit-webhook-initial-backoff", w.InitialBackoff, "Pause before the first attempt after a failed one.")
-	fs.DurationVar(&w.InitialBackoff, "audit-webhook-batch-initial-backoff", w.InitialBackoff, "Old name of --audit-webhook-initial-backoff.")
+	fs.DurationVar(&w.InitialBackoff, "audit-webhook-initial-backoff", w.InitialBackoff,
+		"Pause before the first attempt after a failed one.")
+	fs.DurationVar(&w.InitialBackoff, "audit-webhook-batch-initial-backoff", w.InitialBackoff,
+		"Old name of --audit-webhook-initial-backoff.")
 	_ = fs.MarkDeprecated("audit-webhook-batch-initial-backoff", "use --audit-webhook-initial-backoff instead")
 	w.addFlags(fs, "webhook")
 }
@@ -102,22 +108,31 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 func (d *Delivery) addFlags(fs *pflag.FlagSet, backend string) {
 	name := func(rest string) string { return "audit-" + backend + "-" + rest }
 	fs.StringVar(&d.Mode, name("mode"), d.Mode, "How audit events are delivered: "+strings.Join(modes, ", ")+".")
-	fs.IntVar(&d.Batch.BufferSize, name("batch-buffer-size"), d.Batch.BufferSize, "How many events may wait, in batch mode; more are dropped.")
-	fs.IntVar(&d.Batch.MaxBatchSize, name("batch-max-size"), d.Batch.MaxBatchSize, "How many events are sent together, in batch mode.")
-	fs.DurationVar(&d.Batch.MaxBatchWait, name("batch-max-wait"), d.Batch.MaxBatchWait, "How long events wait for others to be sent with, in batch mode.")
-	fs.BoolVar(&d.Batch.ThrottleEnable, name("batch-throttle-enable"), d.Batch.ThrottleEnable, "Bound the rate of batches, in batch mode.")
-	fs.Float32Var(&d.Batch.ThrottleQPS, name("batch-throttle-qps"), d.Batch.ThrottleQPS, "Batches per second on average, in batch mode.")
-	fs.IntVar(&d.Batch.ThrottleBurst, name("batch-throttle-burst"), d.Batch.ThrottleBurst, "Batches at once after a pause, in batch mode.")
+	fs.IntVar(&d.Batch.BufferSize, name("batch-buffer-size"), d.Batch.BufferSize,
+		"How many events may wait, in batch mode; more are dropped.")
+	fs.IntVar(&d.Batch.MaxBatchSize, name("batch-max-size"), d.Batch.MaxBatchSize,
+		"How many events are sent together, in batch mode.")
+	fs.DurationVar(&d.Batch.MaxBatchWait, name("batch-max-wait"), d.Batch.MaxBatchWait,
+		"How long events wait for others to be sent with, in batch mode.")
+	fs.BoolVar(&d.Batch.ThrottleEnable, name("batch-throttle-enable"), d.Batch.ThrottleEnable,
+		"Bound the rate of batches, in batch mode.")
+	fs.Float32Var(&d.Batch.ThrottleQPS, name("batch-throttle-qps"), d.Batch.ThrottleQPS,
+		"Batches per second on average, in batch mode.")
+	fs.IntVar(&d.Batch.ThrottleBurst, name("batch-throttle-burst"), d.Batch.ThrottleBurst,
+		"Batches at once after a pause, in batch mode.")
 	fs.BoolVar(&d.Truncate, name("truncate-enabled"), d.Truncate, "Cut events and batches that are too large.")
-	fs.Int64Var(&d.Limits.MaxBatchSize, name("truncate-max-batch-size"), d.Limits.MaxBatchSize, "Bytes of a batch; larger ones are split.")
-	fs.Int64Var(&d.Limits.MaxEventSize, name("truncate-max-event-size"), d.Limits.MaxEventSize, "Bytes of an event; a larger one loses its objects, or is dropped.")
+	fs.Int64Var(&d.Limits.MaxBatchSize, name("truncate-max-batch-size"), d.Limits.MaxBatchSize,
+		"Bytes of a batch; larger ones are split.")
+	fs.Int64Var(&d.Limits.MaxEventSize, name("truncate-max-event-size"), d.Limits.MaxEventSize,
+		"Bytes of an event; a larger one loses its objects, or is dropped.")
 }
 
 // validate names what can't be, of the parts that are used.
 func (c *Config) validate() error {
 	if l := &c.Log; l.Path != "" {
 		if !slices.Contains(auditlog.AllowedFormats, l.Format) {
-			return fmt.Errorf("--audit-log-format %q is not known: use one of %s", l.Format, strings.Join(auditlog.AllowedFormats, ", "))
+			return fmt.Errorf("--audit-log-format %q is not known: use one of %s", l.Format,
+				strings.Join(auditlog.AllowedFormats, ", "))
 		}
 		for flag, n := range map[string]int{"maxage": l.MaxAge, "maxbackup": l.MaxBackups, "maxsize": l.MaxSize} {
 			if n < 0 {

@@ -27,7 +27,7 @@ type fileConfig struct {
 	Clock      clock.PassiveClock
 }
 
-// file is a log that is renamed and begun anew when it is full. Names are those that upstream gives, through
+// file is a log that is rotated when it is full. Names are those that upstream gives, through
 // gopkg.in/natefinch/lumberjack.v2: name-2006-01-02T15-04-05.000.ext. (That package leaves a goroutine behind for each
 // log, which a server that is one of many in a test must not.) It is safe for concurrent use.
 type file struct {
@@ -35,7 +35,7 @@ type file struct {
 	mu    sync.Mutex
 	out   *os.File
 	size  int64
-	tidy  sync.Mutex     // held by who looks after old files
+	tidy  sync.Mutex     // held by the cleanup of old files
 	tasks sync.WaitGroup // that look after old files
 }
 
@@ -83,7 +83,7 @@ func (f *file) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close writes no more, and returns when nobody looks after old files any more.
+// Close writes no more, and returns when the cleanup of old files has stopped.
 func (f *file) Close() error {
 	f.mu.Lock()
 	out := f.out
@@ -96,8 +96,8 @@ func (f *file) Close() error {
 	return out.Close()
 }
 
-// rotate begins a new file; nothing is written as long as it can't. The old one may have been moved away by somebody, or by
-// a try before.
+// rotate begins a new file; nothing is written as long as it can't. The old one may have been moved away by another
+// process, or by an earlier attempt.
 func (f *file) rotate() error {
 	info, err := f.out.Stat()
 	if err != nil {
@@ -116,7 +116,7 @@ func (f *file) rotate() error {
 		f.tidy.Lock()
 		defer f.tidy.Unlock()
 		if err := f.clean(now); err != nil {
-			klog.ErrorS(err, "Looking after old audit logs", "path", f.Path)
+			klog.ErrorS(err, "Failed to clean up old audit logs", "path", f.Path)
 		}
 	})
 	return nil
@@ -185,7 +185,7 @@ func (f *file) old() ([]old, error) {
 		}
 		at, err := time.Parse(backupTime, strings.TrimSuffix(rest, ext))
 		if err != nil {
-			continue // somebody else's
+			continue // not a rotated log of this file
 		}
 		out = append(out, old{filepath.Join(dir, e.Name()), at, zipped})
 	}

@@ -69,7 +69,8 @@ func TestFile(t *testing.T) {
 	if _, err := f.Write([]byte("more than ten")); err == nil {
 		t.Error("more than a file holds is taken")
 	}
-	want := []string{"audit-2026-01-01T00-00-03.000.log", "audit-2026-01-01T00-00-04.000.log", "audit-of-others.log", "audit.log"}
+	want := []string{"audit-2026-01-01T00-00-03.000.log", "audit-2026-01-01T00-00-04.000.log", "audit-of-others.log",
+		"audit.log"}
 	if got := names(t, f); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -82,7 +83,8 @@ func TestFile(t *testing.T) {
 
 func TestFileAgeAndCompression(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	f, err := openFile(fileConfig{Path: filepath.Join(t.TempDir(), "audit"), MaxSize: 4, MaxAge: 3, Compress: true, Clock: clock})
+	f, err := openFile(fileConfig{Path: filepath.Join(t.TempDir(), "audit"), MaxSize: 4, MaxAge: 3, Compress: true,
+		Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,7 @@ func TestFileAgeAndCompression(t *testing.T) {
 	}
 }
 
-// TestFileMovedAway: a log that somebody took away is begun anew when it would be full.
+// TestFileMovedAway: a log that was moved away is created again when it would be full.
 func TestFileMovedAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	f, err := openFile(fileConfig{Path: path, MaxSize: 10, Clock: testclock.NewFakeClock(time.Now())})

@@ -1,4 +1,4 @@
-// Package authn finds out who sends a request: an ordered chain of authenticators
+// Package authn authenticates requests: an ordered chain of authenticators
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/).
 package authn
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -28,23 +27,21 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/internal/follow"
 )
 
-// Dial connects.
-type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // Config is what a Chain is made of. Empty fields leave their authenticator out. Files are read again when they change,
 // but for TokenFile and those of the webhook, as with upstream.
 type Config struct {
-	// ClientCAFile holds the certificates of those who may sign client certificates.
+	// ClientCAFile holds the certificates of the authorities that sign client certificates.
 	ClientCAFile string
 	// NoCertificateUIDs leaves the UIDs of users in their certificates unread.
 	NoCertificateUIDs bool
 	// Certificates takes for how long each client certificate is still good, with each request; nil takes nothing.
 	Certificates func(remaining time.Duration)
-	// RequestHeader trusts a proxy that says who its user is.
+	// RequestHeader trusts a proxy that names its user in headers.
 	RequestHeader RequestHeader
 	// TokenFile is a CSV file: token, user, uid, "group1,group2".
 	TokenFile string
@@ -54,8 +51,8 @@ type Config struct {
 	// BootstrapTokens authenticates tokens kept as Secrets in kube-system; Objects is then needed.
 	BootstrapTokens bool
 	Objects         objects.Reader
-	// OIDC is one issuer of other tokens; ConfigFile, an AuthenticationConfiguration, can have several, and say who is
-	// anonymous. One excludes the other. OIDCGiven tells that a flag of OIDC was given, be it with its default.
+	// OIDC is one issuer of other tokens; ConfigFile, an AuthenticationConfiguration, can have several, and configure
+	// anonymous access. One excludes the other. OIDCGiven tells that a flag of OIDC was given, be it with its default.
 	OIDC       OIDC
 	OIDCGiven  bool
 	ConfigFile string
@@ -66,8 +63,9 @@ type Config struct {
 	Anonymous, AnonymousGiven bool
 	// Audiences are what this API server calls itself (--api-audiences).
 	Audiences []string
-	// Dial connects to Webhook; nil does so straight. Egress is the same for issuers that choose their way; it may be nil.
-	Dial   Dial
+	// Dial connects to Webhook; nil does so straight. Egress is the same for issuers that choose their way; it may be
+	// nil.
+	Dial   egress.Dial
 	Egress egressselector.Lookup
 	// Identity tells API servers apart in metrics.
 	Identity string
@@ -86,9 +84,9 @@ type Chain struct {
 	files         []*follow.Files
 }
 
-// New builds the chain; files that can't be read are an error that names flag and file. The order: request header, client
-// certificate, bearer token (file, service account, bootstrap, issuers, webhook), and last, when nothing failed, anonymous.
-// The chain is to be closed.
+// New builds the chain; files that can't be read are an error that names flag and file. The order: request header,
+// client certificate, bearer token (file, service account, bootstrap, issuers, webhook), and last, when nothing failed,
+// anonymous. The chain is to be closed.
 func New(cfg Config) (*Chain, error) {
 	c := &Chain{audiences: cfg.Audiences, clock: cfg.Clock, headers: cfg.RequestHeader.headers()}
 	if c.clock == nil {
@@ -106,7 +104,7 @@ func (c *Chain) build(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	everybody, err := c.configured(cfg)
+	anonymousUsers, err := c.configured(cfg)
 	if err != nil {
 		return err
 	}
@@ -122,14 +120,14 @@ func (c *Chain) build(cfg *Config) error {
 	if len(requests) > 0 {
 		all = append(all, group.NewAuthenticatedGroupAdder(union.New(requests...)))
 	}
-	if everybody.Enabled {
-		all = append(all, anonymous.NewAuthenticator(everybody.Conditions))
+	if anonymousUsers.Enabled {
+		all = append(all, anonymous.NewAuthenticator(anonymousUsers.Conditions))
 	}
 	c.request = union.NewFailOnError(all...) // bad credentials are not taken for none
 	return nil
 }
 
-// certificates are the authenticators of who shows one: proxies and clients.
+// certificates are the authenticators of client certificates: those of proxies and of clients.
 func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err error) {
 	if err := cfg.RequestHeader.check(); err != nil {
 		return nil, err
@@ -154,32 +152,36 @@ func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err
 		clients.shown = cfg.Certificates
 		requests = append(requests, clients)
 	}
-	if c.requestHeader != nil && c.clientCA != nil && len(cfg.RequestHeader.AllowedNames) == 0 && c.clientCA.overlaps(c.requestHeader) {
+	if c.requestHeader != nil && c.clientCA != nil && len(cfg.RequestHeader.AllowedNames) == 0 &&
+		c.clientCA.overlaps(c.requestHeader) {
 		return nil, errOverlap
 	}
 	return requests, nil
 }
 
-// configured makes what an AuthenticationConfiguration says, or the flags that stand for one. It returns who is anonymous.
+// configured makes what an AuthenticationConfiguration says, or the flags that stand for one. It returns who is
+// anonymous.
 func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
-	everybody := apiserver.AnonymousAuthConfig{Enabled: cfg.Anonymous}
+	anonymousUsers := apiserver.AnonymousAuthConfig{Enabled: cfg.Anonymous}
 	byFlags := cfg.OIDCGiven || cfg.OIDC.given()
 	if cfg.ConfigFile == "" && !byFlags {
-		return everybody, nil
+		return anonymousUsers, nil
 	}
-	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs, audiences: cfg.Audiences, identity: cfg.Identity, egress: cfg.Egress, clock: c.clock}
+	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs,
+		audiences: cfg.Audiences, identity: cfg.Identity, egress: cfg.Egress, clock: c.clock}
 	if cfg.ConfigFile == "" {
 		config, err := cfg.OIDC.configuration()
 		if err != nil {
-			return everybody, err
+			return anonymousUsers, err
 		}
 		if err := c.issuers.begin(config); err != nil {
-			return everybody, fmt.Errorf("--oidc-*: %w", err)
+			return anonymousUsers, fmt.Errorf("--oidc-*: %w", err)
 		}
-		return everybody, nil
+		return anonymousUsers, nil
 	}
 	if byFlags {
-		return everybody, errors.New("--authentication-config: authentication-config file and oidc-* flags are mutually exclusive")
+		return anonymousUsers, errors.New(
+			"--authentication-config: authentication-config file and oidc-* flags are mutually exclusive")
 	}
 	c.issuers.algorithms = oidc.AllValidSigningAlgorithms()
 	metrics.RegisterMetrics()
@@ -189,7 +191,9 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 			return follow.Useless(err)
 		}
 		if config.Anonymous != nil && cfg.AnonymousGiven {
-			return follow.Useless(errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"))
+			return follow.Useless(errors.New(
+				"anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication " +
+					"configuration file"))
 		}
 		if c.issuers.running() {
 			err := c.issuers.replace(ctx, config)
@@ -200,16 +204,16 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 		}
 		metrics.RecordAuthenticationConfigLastConfigInfo(cfg.Identity, string(contents[0]))
 		if config.Anonymous != nil {
-			everybody = *config.Anonymous
+			anonymousUsers = *config.Anonymous
 		}
 		return c.issuers.begin(config)
 	}, cfg.ConfigFile)
 	if err != nil {
-		return everybody, fmt.Errorf("--authentication-config %s: %w", cfg.ConfigFile, err)
+		return anonymousUsers, fmt.Errorf("--authentication-config %s: %w", cfg.ConfigFile, err)
 	}
 	files.Failed = func() { metrics.RecordAuthenticationConfigAutomaticReloadFailure(cfg.Identity) }
 	c.files = append(c.files, files)
-	return everybody, nil
+	return anonymousUsers, nil
 }
 
 // tokens are the authenticators of bearer tokens.
@@ -226,7 +230,8 @@ func (c *Chain) tokens(cfg *Config) ([]authenticator.Token, error) {
 		tokens = append(tokens, cfg.ServiceAccounts)
 	}
 	if cfg.BootstrapTokens {
-		tokens = append(tokens, authenticator.WrapAudienceAgnosticToken(cfg.Audiences, &bootstrapTokens{objects: cfg.Objects, clock: c.clock}))
+		tokens = append(tokens, authenticator.WrapAudienceAgnosticToken(cfg.Audiences,
+			&bootstrapTokens{objects: cfg.Objects, clock: c.clock}))
 	}
 	if c.issuers != nil {
 		tokens = append(tokens, c.issuers)
@@ -241,8 +246,8 @@ func (c *Chain) tokens(cfg *Config) ([]authenticator.Token, error) {
 	return tokens, nil
 }
 
-// AuthenticateRequest implements authenticator.Request for this server's own audiences. It takes the credentials out of a
-// request that it vouches for.
+// AuthenticateRequest implements authenticator.Request for this server's own audiences. It takes the credentials out of
+// a request that it authenticates.
 func (c *Chain) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	response, ok, err := c.request.AuthenticateRequest(r)
 	if err != nil || !ok {
@@ -269,9 +274,10 @@ func (c *Chain) forUs(token authenticator.Token) authenticator.Token {
 	})
 }
 
-// AuthenticateToken says who a bearer token belongs to, for a TokenReview. audiences are those of whom it was given to;
-// empty means this server's.
-func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authenticator.Response, bool, error) {
+// AuthenticateToken returns the user of a bearer token, for a TokenReview. audiences are those the token must be meant
+// for; empty means this server's.
+func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authenticator.Response, bool,
+	error) {
 	if len(audiences) == 0 {
 		audiences = c.audiences
 	}
@@ -279,7 +285,7 @@ func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences [
 	if len(audiences) > 0 {
 		ctx = authenticator.WithAudiences(ctx, audiences)
 	}
-	// The URL is for anonymous users, who may be welcome on some paths only.
+	// The URL is for anonymous users, which may be allowed on some paths only.
 	r := (&http.Request{URL: &url.URL{}, Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
 	response, ok, err := c.request.AuthenticateRequest(r)
 	if err != nil {
@@ -289,8 +295,8 @@ func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences [
 	return response, ok, err
 }
 
-// detached ends when its context does, but carries no values: what is found out about the token of a TokenReview is neither warned of
-// in the review's answer nor noted in its audit event.
+// detached ends when its context does, but carries no values: what is found out about the token of a TokenReview is
+// neither warned of in the review's answer nor noted in its audit event.
 type detached struct{ context.Context }
 
 // Value implements context.Context.
@@ -299,8 +305,8 @@ func (detached) Value(any) any { return nil }
 // Audiences returns what this server calls itself.
 func (c *Chain) Audiences() []string { return c.audiences }
 
-// ClientCA and RequestHeaderCA return the PEM bundles now in use, for the ConfigMap that extension servers read; nil when
-// there is none.
+// ClientCA and RequestHeaderCA return the PEM bundles now in use, for the ConfigMap that extension servers read; nil
+// when there is none.
 func (c *Chain) ClientCA() []byte        { return c.clientCA.bundle() }
 func (c *Chain) RequestHeaderCA() []byte { return c.requestHeader.bundle() }
 

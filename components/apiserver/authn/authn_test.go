@@ -64,7 +64,8 @@ type accounts struct{}
 func (accounts) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
 	switch token {
 	case "account":
-		return &authenticator.Response{User: &user.DefaultInfo{Name: "system:serviceaccount:a:b"}, Audiences: authenticator.Audiences{"api"}}, true, nil
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "system:serviceaccount:a:b"},
+			Audiences: authenticator.Audiences{"api"}}, true, nil
 	case "expired":
 		return nil, false, errors.New("expired")
 	}
@@ -81,7 +82,8 @@ func TestChain(t *testing.T) {
 		ClientCAFile: write(t, "ca.crt", pair.Cert),
 		RequestHeader: RequestHeader{
 			ClientCAFile: write(t, "front.crt", frontPair.Cert), AllowedNames: []string{"front"},
-			UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"},
+			UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
+			GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"},
 		},
 		TokenFile:       write(t, "tokens.csv", []byte("secret,joe,7,\"devs,ops\"\n")),
 		ServiceAccounts: accounts{},
@@ -104,16 +106,21 @@ func TestChain(t *testing.T) {
 		{"nothing", nil, nil, "system:anonymous", []string{"system:unauthenticated"}},
 		{"certificate", certificate(t, ca, "jane", "devs"), nil, "jane", []string{"devs", "system:authenticated"}},
 		{"certificate of a stranger", certificate(t, stranger, "jane"), nil, "", nil},
-		{"token", nil, map[string]string{"Authorization": "Bearer secret"}, "joe", []string{"devs", "ops", "system:authenticated"}},
-		{"service account", nil, map[string]string{"Authorization": "Bearer account"}, "system:serviceaccount:a:b", []string{"system:authenticated"}},
+		{"token", nil, map[string]string{"Authorization": "Bearer secret"}, "joe",
+			[]string{"devs", "ops", "system:authenticated"}},
+		{"service account", nil, map[string]string{"Authorization": "Bearer account"}, "system:serviceaccount:a:b",
+			[]string{"system:authenticated"}},
 		{"expired", nil, map[string]string{"Authorization": "Bearer expired"}, "", nil},
 		{"unknown token", nil, map[string]string{"Authorization": "Bearer who"}, "", nil},
-		{"bootstrap", nil, map[string]string{"Authorization": "Bearer abcdef.0123456789abcdef"}, "system:bootstrap:abcdef",
-			[]string{"system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:kubeadm", "system:authenticated"}},
+		{"bootstrap", nil, map[string]string{"Authorization": "Bearer abcdef.0123456789abcdef"},
+			"system:bootstrap:abcdef",
+			[]string{"system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:kubeadm",
+				"system:authenticated"}},
 		{"front proxy", certificate(t, front, "front"), remote, "remote", []string{"g", "system:authenticated"}},
 		{"front proxy of another name", certificate(t, front, "back"), remote, "", nil},
 		{"headers without proxy", nil, remote, "system:anonymous", []string{"system:unauthenticated"}},
-		{"headers with a client certificate", certificate(t, ca, "jane"), remote, "jane", []string{"system:authenticated"}},
+		{"headers with a client certificate", certificate(t, ca, "jane"), remote, "jane",
+			[]string{"system:authenticated"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/api", nil)
@@ -172,21 +179,31 @@ func TestBadFiles(t *testing.T) {
 		cfg  Config
 		want []string
 	}{
-		"missing CA":    {Config{ClientCAFile: "/none"}, []string{"--client-ca-file", "/none: no such file"}},
-		"CA is no PEM":  {Config{ClientCAFile: garbage}, []string{"--client-ca-file", garbage, "does not contain any valid RSA or ECDSA certificates"}},
-		"missing front": {Config{RequestHeader: RequestHeader{ClientCAFile: "/none"}}, []string{"--requestheader-client-ca-file", "/none: no such file"}},
+		"missing CA": {Config{ClientCAFile: "/none"}, []string{"--client-ca-file", "/none: no such file"}},
+		"CA is no PEM": {Config{ClientCAFile: garbage},
+			[]string{"--client-ca-file", garbage, "does not contain any valid RSA or ECDSA certificates"}},
+		"missing front": {Config{RequestHeader: RequestHeader{ClientCAFile: "/none"}},
+			[]string{"--requestheader-client-ca-file", "/none: no such file"}},
 		"empty header": {Config{RequestHeader: RequestHeader{ClientCAFile: ca, GroupHeaders: []string{" "}}},
 			[]string{`--requestheader-group-headers: empty value in [" "]`}},
-		"no usual UID header": {Config{RequestHeader: RequestHeader{UIDHeaders: []string{"X-Id"}}}, []string{"--requestheader-uid-headers", "X-Remote-Uid"}},
+		"no usual UID header": {Config{RequestHeader: RequestHeader{UIDHeaders: []string{"X-Id"}}},
+			[]string{"--requestheader-uid-headers", "X-Remote-Uid"}},
 		"one CA for both": {Config{ClientCAFile: ca, RequestHeader: RequestHeader{ClientCAFile: ca}}, []string{
-			"--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be specified to ensure " +
+			"--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; " +
+				"--requestheader-allowed-names must be specified to ensure " +
 				"regular client certificates cannot set authenticating proxy headers for arbitrary users"}},
-		"missing tokens":  {Config{TokenFile: "/none"}, []string{"--token-auth-file", "/none: no such file"}},
-		"short tokens":    {Config{TokenFile: write(t, "y", []byte("one,two\n"))}, []string{"--token-auth-file", "must have at least 3 columns (token, user name, user uid), found 2"}},
-		"broken tokens":   {Config{TokenFile: write(t, "y", []byte("\"a\n"))}, []string{"--token-auth-file", "parse error on line 1"}},
-		"missing webhook": {Config{Webhook: TokenWebhook{ConfigFile: "/none"}}, []string{"--authentication-token-webhook-config-file /none", "no such file"}},
-		"broken webhook":  {Config{Webhook: TokenWebhook{ConfigFile: garbage}}, []string{"--authentication-token-webhook-config-file " + garbage, "json parse error"}},
-		"webhook version": {Config{Webhook: TokenWebhook{Version: "v2", ConfigFile: write(t, "kubeconfig", []byte(webhookConfig("https://127.0.0.1:1")))}},
+		"missing tokens": {Config{TokenFile: "/none"}, []string{"--token-auth-file", "/none: no such file"}},
+		"short tokens": {Config{TokenFile: write(t, "y", []byte("one,two\n"))},
+			[]string{"--token-auth-file", "must have at least 3 columns (token, user name, user uid), found 2"}},
+		"broken tokens": {Config{TokenFile: write(t, "y", []byte("\"a\n"))},
+			[]string{"--token-auth-file", "parse error on line 1"}},
+		"missing webhook": {Config{Webhook: TokenWebhook{ConfigFile: "/none"}},
+			[]string{"--authentication-token-webhook-config-file /none", "no such file"}},
+		"broken webhook": {Config{Webhook: TokenWebhook{ConfigFile: garbage}},
+			[]string{"--authentication-token-webhook-config-file " + garbage, "json parse error"}},
+		"webhook version": {Config{
+			Webhook: TokenWebhook{Version: "v2",
+				ConfigFile: write(t, "kubeconfig", []byte(webhookConfig("https://127.0.0.1:1")))}},
 			[]string{"--authentication-token-webhook-config-file", `unsupported authentication webhook version "v2"`}},
 	} {
 		_, err := New(tt.cfg)
@@ -196,7 +213,8 @@ func TestBadFiles(t *testing.T) {
 			}
 		}
 	}
-	if _, err := New(Config{ClientCAFile: ca, RequestHeader: RequestHeader{ClientCAFile: ca, AllowedNames: []string{"front"}}}); err != nil {
+	if _, err := New(Config{ClientCAFile: ca,
+		RequestHeader: RequestHeader{ClientCAFile: ca, AllowedNames: []string{"front"}}}); err != nil {
 		t.Errorf("one CA for both, and a name: %v", err)
 	}
 }
@@ -232,24 +250,26 @@ func TestCAReload(t *testing.T) {
 	}
 }
 
-// TestReviewIsDetached: what authenticators warn of and note in audit events isn't for who asks by a TokenReview, but the end of the
-// request reaches them.
+// TestReviewIsDetached: what authenticators warn of and note in audit events isn't for who asks by a TokenReview, but
+// the end of the request reaches them.
 func TestReviewIsDetached(t *testing.T) {
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "of the request"))
 	asked := false
-	c, err := New(Config{Audiences: []string{"api"}, ServiceAccounts: authenticator.TokenFunc(func(ctx context.Context, _ string) (*authenticator.Response, bool, error) {
-		asked = true
-		audiences, _ := authenticator.AudiencesFrom(ctx)
-		if value := ctx.Value(key{}); value != nil || len(audiences) != 1 || audiences[0] != "mine" {
-			t.Errorf("the context has %v, and the audiences %q", value, audiences)
-		}
-		cancel()
-		if ctx.Err() == nil {
-			t.Error("the end of the request isn't heard of")
-		}
-		return nil, false, nil
-	})})
+	c, err := New(Config{Audiences: []string{"api"},
+		ServiceAccounts: authenticator.TokenFunc(
+			func(ctx context.Context, _ string) (*authenticator.Response, bool, error) {
+				asked = true
+				audiences, _ := authenticator.AudiencesFrom(ctx)
+				if value := ctx.Value(key{}); value != nil || len(audiences) != 1 || audiences[0] != "mine" {
+					t.Errorf("the context has %v, and the audiences %q", value, audiences)
+				}
+				cancel()
+				if ctx.Err() == nil {
+					t.Error("the end of the request isn't heard of")
+				}
+				return nil, false, nil
+			})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,9 +294,13 @@ func run(t *testing.T, c *Chain) {
 }
 
 func bootstrapSecret(change func(*corev1.Secret)) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
-		Data: map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true"),
-			"expiration": []byte("2100-01-01T00:00:00Z"), "auth-extra-groups": []byte("system:bootstrappers:kubeadm,system:bootstrappers:a,system:bootstrappers:kubeadm")}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"},
+		Type: corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"),
+			"usage-bootstrap-authentication": []byte("true"),
+			"expiration":                     []byte("2100-01-01T00:00:00Z"),
+			"auth-extra-groups": []byte(
+				"system:bootstrappers:kubeadm,system:bootstrappers:a,system:bootstrappers:kubeadm")}}
 	if change != nil {
 		change(s)
 	}
@@ -317,8 +341,9 @@ func TestTokenForm(t *testing.T) {
 		}
 	}
 	for group, want := range map[string]bool{
-		"system:bootstrappers:a": true, "system:bootstrappers:a:b-c9": true, "system:bootstrappers:": false, "system:bootstrappers:a-": false,
-		"system:bootstrappers": false, "system:nodes": false, "system:bootstrappers:A": false,
+		"system:bootstrappers:a": true, "system:bootstrappers:a:b-c9": true, "system:bootstrappers:": false,
+		"system:bootstrappers:a-": false,
+		"system:bootstrappers":    false, "system:nodes": false, "system:bootstrappers:A": false,
 	} {
 		if extraGroup(group) != want {
 			t.Errorf("%q: %v", group, !want)
@@ -359,7 +384,8 @@ func FuzzTokenFile(f *testing.F) {
 			}
 			return
 		}
-		if _, ok, _ := c.AuthenticateToken(context.Background(), "no such token \x00", nil); ok && !bytes.Contains(content, []byte("no such token")) {
+		if _, ok, _ := c.AuthenticateToken(context.Background(), "no such token \x00", nil); ok &&
+			!bytes.Contains(content, []byte("no such token")) {
 			t.Error("an unknown token was taken")
 		}
 	})

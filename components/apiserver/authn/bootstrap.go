@@ -44,14 +44,15 @@ func consistsOf(s, others string) bool {
 	}) < 0
 }
 
-// AuthenticateToken implements authenticator.Token. A token that is unknown, expired, or not meant for this is no error:
-// another authenticator may know it.
+// AuthenticateToken implements authenticator.Token. A token that is unknown, expired, or not meant for this is no
+// error: another authenticator may know it.
 func (b *bootstrapTokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	id, key, ok := splitToken(token)
 	if !ok {
 		return nil, false, nil
 	}
-	secret, err := objects.As[*corev1.Secret](b.objects.Get(ctx, corev1.Resource("secrets"), "kube-system", "bootstrap-token-"+id))
+	secret, err := objects.As[*corev1.Secret](
+		b.objects.Get(ctx, corev1.Resource("secrets"), "kube-system", "bootstrap-token-"+id))
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	} else if err != nil {

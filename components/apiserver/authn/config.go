@@ -33,7 +33,8 @@ func decodeConfig(content []byte) (*apiserver.AuthenticationConfiguration, error
 }
 
 // checkConfig says what is wrong with a configuration. Its issuers may not be those of service accounts.
-func checkConfig(config *apiserver.AuthenticationConfiguration, compiler authenticationcel.Compiler, accounts []string) error {
+func checkConfig(config *apiserver.AuthenticationConfiguration, compiler authenticationcel.Compiler,
+	accounts []string) error {
 	if err := validation.ValidateAuthenticationConfiguration(compiler, config, accounts).ToAggregate(); err != nil {
 		return fmt.Errorf("invalid authentication configuration: %w", err)
 	}

@@ -31,7 +31,7 @@ const (
 
 // issuers authenticates the JSON Web Tokens of the issuers of an AuthenticationConfiguration.
 type issuers struct {
-	accounts   []string // issuers of service account tokens, which nobody else may be
+	accounts   []string // issuers of service account tokens, which are reserved
 	algorithms []string // nil: RS256
 	audiences  []string // of this server, for which all their tokens are good
 	identity   string   // of this server, in metrics
@@ -47,7 +47,7 @@ type generation struct {
 	issuers []string            // their URLs
 	health  []func() error
 	cancel  context.CancelFunc
-	mu      sync.RWMutex // held for reading by those who use token
+	mu      sync.RWMutex // read-locked by callers that use token
 	retired bool
 }
 
@@ -76,7 +76,8 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 	var tokens []authenticator.Token
 	for n := range config.JWT {
 		options := oidc.Options{
-			JWTAuthenticator: config.JWT[n], Compiler: compiler, SupportedSigningAlgs: i.algorithms, DisallowedIssuers: i.accounts, APIServerID: i.identity, EgressLookup: i.egress,
+			JWTAuthenticator: config.JWT[n], Compiler: compiler, SupportedSigningAlgs: i.algorithms,
+			DisallowedIssuers: i.accounts, APIServerID: i.identity, EgressLookup: i.egress,
 		}
 		if pem := config.JWT[n].Issuer.CertificateAuthority; pem != "" {
 			options.CAContentProvider = caContent(pem)
@@ -92,7 +93,8 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 	}
 	if len(tokens) > 0 {
 		// The audiences are noted in the response, which the cache keeps: so they are what is cached.
-		g.token = cache.New(authenticator.WrapAudienceAgnosticToken(i.audiences, tokenunion.New(tokens...)), true, rememberTokens, 0)
+		g.token = cache.New(authenticator.WrapAudienceAgnosticToken(i.audiences, tokenunion.New(tokens...)), true,
+			rememberTokens, 0)
 	}
 	return g, nil
 }

@@ -47,14 +47,18 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	discovery := func() any { return map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"} }
 	answer("/.well-known/openid-configuration", discovery)
-	answer("/elsewhere", func() any { return map[string]string{"issuer": "https://issuer.example", "jwks_uri": i.URL + "/keys"} })
+	answer("/elsewhere", func() any {
+		return map[string]string{"issuer": "https://issuer.example", "jwks_uri": i.URL + "/keys"}
+	})
 	answer("/keys", func() any {
-		return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}}
+		return jose.JSONWebKeySet{
+			Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}}
 	})
 	i.Server = httptest.NewTLSServer(mux)
 	t.Cleanup(i.Close)
 	i.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw}))
-	i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil)
+	i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +89,9 @@ func ready(t *testing.T, c *Chain) {
 func TestOIDC(t *testing.T) {
 	i := newIssuer(t)
 	c, err := New(Config{Audiences: []string{"kubernetes"}, OIDC: OIDC{
-		IssuerURL: i.URL, ClientID: "api", CAFile: write(t, "ca.crt", []byte(i.ca)), GroupsClaim: "groups", GroupsPrefix: "oidc:",
-		SigningAlgs: []string{"ES256"}, RequiredClaims: map[string]string{"team": "a"},
+		IssuerURL: i.URL, ClientID: "api", CAFile: write(t, "ca.crt", []byte(i.ca)), GroupsClaim: "groups",
+		GroupsPrefix: "oidc:",
+		SigningAlgs:  []string{"ES256"}, RequiredClaims: map[string]string{"team": "a"},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +127,8 @@ func TestOIDC(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !ok || response.User.GetName() != i.URL+"#jane" || !slices.Equal(response.User.GetGroups(), []string{"oidc:x", "oidc:y", "system:authenticated"}) {
+		if err != nil || !ok || response.User.GetName() != i.URL+"#jane" ||
+			!slices.Equal(response.User.GetGroups(), []string{"oidc:x", "oidc:y", "system:authenticated"}) {
 			t.Errorf("%s: got %+v, %v", name, response, err)
 		}
 	}
@@ -133,7 +139,8 @@ const configHeader = "apiVersion: apiserver.config.k8s.io/v1\nkind: Authenticati
 // jwtConfig is an entry for an issuer, with mappings as given.
 func jwtConfig(url, ca, more string) string {
 	ca, _ = strings.CutSuffix(ca, "\n")
-	return fmt.Sprintf("- issuer:\n    url: %s\n    audiences: [api]\n    certificateAuthority: |\n      %s\n%s", url, strings.ReplaceAll(ca, "\n", "\n      "), more)
+	return fmt.Sprintf("- issuer:\n    url: %s\n    audiences: [api]\n    certificateAuthority: |\n      %s\n%s", url,
+		strings.ReplaceAll(ca, "\n", "\n      "), more)
 }
 
 func TestConfigFile(t *testing.T) {
@@ -156,21 +163,25 @@ func TestConfigFile(t *testing.T) {
 	t.Cleanup(c.Close)
 	ready(t, c)
 	mapped := func(sub string, level int) string {
-		return cel.token(t, map[string]any{"iss": "https://issuer.example", "sub": sub, "level": level, "roles": []string{"a", "b"}, "id": "7", "tenant": "t"})
+		return cel.token(t, map[string]any{"iss": "https://issuer.example", "sub": sub, "level": level,
+			"roles": []string{"a", "b"}, "id": "7", "tenant": "t"})
 	}
 	response, ok, err := c.AuthenticateToken(context.Background(), plain.token(t, nil), nil)
 	if err != nil || !ok || response.User.GetName() != "p:jane" {
 		t.Errorf("by claims: %+v, %v", response, err)
 	}
 	response, ok, err = c.AuthenticateToken(context.Background(), mapped("joe", 3), nil)
-	if err != nil || !ok || response.User.GetName() != "cel:joe" || response.User.GetUID() != "7" || response.User.GetExtra()["example.org/tenant"][0] != "t" ||
+	if err != nil || !ok || response.User.GetName() != "cel:joe" || response.User.GetUID() != "7" ||
+		response.User.GetExtra()["example.org/tenant"][0] != "t" ||
 		!slices.Equal(response.User.GetGroups(), []string{"a", "b", "system:authenticated"}) {
 		t.Errorf("by expressions: %+v, %v", response, err)
 	}
-	if _, ok, err := c.AuthenticateToken(context.Background(), mapped("joe", 1), nil); ok || err == nil || !strings.Contains(err.Error(), "a level of three is needed") {
+	if _, ok, err := c.AuthenticateToken(context.Background(), mapped("joe", 1), nil); ok || err == nil ||
+		!strings.Contains(err.Error(), "a level of three is needed") {
 		t.Errorf("a claim that isn't valid: %v", err)
 	}
-	if _, ok, err := c.AuthenticateToken(context.Background(), mapped("system:x", 3), nil); ok || err == nil || !strings.Contains(err.Error(), "no system users") {
+	if _, ok, err := c.AuthenticateToken(context.Background(), mapped("system:x", 3), nil); ok || err == nil ||
+		!strings.Contains(err.Error(), "no system users") {
 		t.Errorf("a user that isn't valid: %v", err)
 	}
 	if _, ok, _ := c.AuthenticateToken(context.Background(), " ", nil); ok {
@@ -186,7 +197,8 @@ func TestConfigFile(t *testing.T) {
 func TestConfigReload(t *testing.T) {
 	first, second := newIssuer(t), newIssuer(t)
 	config := func(i *issuer) []byte {
-		return []byte(configHeader + "jwt:\n" + jwtConfig(i.URL, i.ca, "  claimMappings: {username: {claim: sub, prefix: ''}}\n"))
+		return []byte(configHeader + "jwt:\n" +
+			jwtConfig(i.URL, i.ca, "  claimMappings: {username: {claim: sub, prefix: ''}}\n"))
 	}
 	c, err := New(Config{ConfigFile: write(t, "config.yaml", config(first))})
 	if err != nil {
@@ -220,7 +232,7 @@ func TestConfigReload(t *testing.T) {
 	gone := newIssuer(t)
 	gone.Close()
 	asked, cancel := context.WithCancel(context.Background())
-	cancel() // nobody waits for the issuer
+	cancel() // no request waits for the issuer
 	if err := replace(asked, config(gone)); err == nil || follow.IsUseless(err) || !try(second) {
 		t.Errorf("after naming an issuer that doesn't answer: %v", err)
 	}
@@ -242,7 +254,8 @@ func counted(t *testing.T, i *issuer) bool {
 	for _, f := range families {
 		for _, m := range f.Metric {
 			for _, l := range m.Label {
-				if f.GetName() == "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds" && l.GetValue() == of {
+				if f.GetName() == "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds" &&
+					l.GetValue() == of {
 					return true
 				}
 			}
@@ -262,21 +275,31 @@ func TestConfigErrors(t *testing.T) {
 		change  func(*Config)
 		want    string
 	}{
-		"empty":          {"", nil, "empty config data"},
-		"no YAML":        {"x: [", nil, "yaml: line 1"},
-		"other kind":     {"apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n", nil, "expected AuthenticationConfiguration, got *apiserver.AuthorizationConfiguration"},
-		"unknown kind":   {"apiVersion: v1\nkind: Foo\n", nil, `no kind "Foo" is registered`},
-		"unknown field":  {configHeader + "foo: 1\n", nil, `strict decoding error: unknown field "foo"`},
-		"nothing said":   {configHeader + "jwt: [{}]", nil, "jwt[0].issuer.url: Required value"},
-		"http":           {entry("url: http://a, audiences: [x]", claim), nil, `jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https`},
-		"CA":             {entry("url: https://a, audiences: [x], certificateAuthority: foo", claim), nil, "data does not contain any valid RSA or ECDSA certificates"},
-		"CEL":            {entry("url: https://a, audiences: [x]", "expression: claims."), nil, "claimMappings.username.expression: Invalid value"},
-		"accounts":       {entry("url: https://accounts, audiences: [x]", claim), nil, "URL must not overlap with disallowed issuers: [https://accounts]"},
-		"egress":         {entry("url: https://a, audiences: [x], egressSelectorType: cluster", claim), nil, `egress lookup required with egress selector type "cluster"`},
-		"with OIDC":      {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDC.ClientID = "x" }, "authentication-config file and oidc-* flags are mutually exclusive"},
-		"with defaults":  {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDCGiven = true }, "authentication-config file and oidc-* flags are mutually exclusive"},
-		"with anonymous": {configHeader + "anonymous: {enabled: true}", func(c *Config) { c.AnonymousGiven = true }, "--anonymous-auth flag cannot be set when anonymous field is configured"},
-		"conditions":     {configHeader + "anonymous: {enabled: false, conditions: [{path: /x}]}", nil, "anonymous.conditions: Invalid value"},
+		"empty":   {"", nil, "empty config data"},
+		"no YAML": {"x: [", nil, "yaml: line 1"},
+		"other kind": {"apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n", nil,
+			"expected AuthenticationConfiguration, got *apiserver.AuthorizationConfiguration"},
+		"unknown kind":  {"apiVersion: v1\nkind: Foo\n", nil, `no kind "Foo" is registered`},
+		"unknown field": {configHeader + "foo: 1\n", nil, `strict decoding error: unknown field "foo"`},
+		"nothing said":  {configHeader + "jwt: [{}]", nil, "jwt[0].issuer.url: Required value"},
+		"http": {entry("url: http://a, audiences: [x]", claim), nil,
+			`jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https`},
+		"CA": {entry("url: https://a, audiences: [x], certificateAuthority: foo", claim), nil,
+			"data does not contain any valid RSA or ECDSA certificates"},
+		"CEL": {entry("url: https://a, audiences: [x]", "expression: claims."), nil,
+			"claimMappings.username.expression: Invalid value"},
+		"accounts": {entry("url: https://accounts, audiences: [x]", claim), nil,
+			"URL must not overlap with disallowed issuers: [https://accounts]"},
+		"egress": {entry("url: https://a, audiences: [x], egressSelectorType: cluster", claim), nil,
+			`egress lookup required with egress selector type "cluster"`},
+		"with OIDC": {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDC.ClientID = "x" },
+			"authentication-config file and oidc-* flags are mutually exclusive"},
+		"with defaults": {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDCGiven = true },
+			"authentication-config file and oidc-* flags are mutually exclusive"},
+		"with anonymous": {configHeader + "anonymous: {enabled: true}", func(c *Config) { c.AnonymousGiven = true },
+			"--anonymous-auth flag cannot be set when anonymous field is configured"},
+		"conditions": {configHeader + "anonymous: {enabled: false, conditions: [{path: /x}]}", nil,
+			"anonymous.conditions: Invalid value"},
 	} {
 		file := write(t, "config.yaml", []byte(tt.content))
 		cfg := Config{ConfigFile: file, ServiceAccountIssuers: []string{"https://accounts"}}
@@ -296,10 +319,12 @@ func TestConfigErrors(t *testing.T) {
 		oidc OIDC
 		want string
 	}{
-		"no issuer":     {OIDC{ClientID: "x"}, "oidc-issuer-url and oidc-client-id must be specified together"},
-		"no client":     {OIDC{IssuerURL: "https://a"}, "oidc-issuer-url and oidc-client-id must be specified together"},
-		"http":          {OIDC{IssuerURL: "http://a", ClientID: "x"}, "URL scheme must be https"},
-		"algorithm":     {OIDC{IssuerURL: "https://a", ClientID: "x", SigningAlgs: []string{"none"}}, `unsupported signing alg: "none"`},
+		"no issuer": {OIDC{ClientID: "x"}, "oidc-issuer-url and oidc-client-id must be specified together"},
+		"no client": {OIDC{IssuerURL: "https://a"},
+			"oidc-issuer-url and oidc-client-id must be specified together"},
+		"http": {OIDC{IssuerURL: "http://a", ClientID: "x"}, "URL scheme must be https"},
+		"algorithm": {OIDC{IssuerURL: "https://a", ClientID: "x", SigningAlgs: []string{"none"}},
+			`unsupported signing alg: "none"`},
 		"CA":            {OIDC{IssuerURL: "https://a", ClientID: "x", CAFile: "/none"}, "--oidc-ca-file: open /none"},
 		"missing files": {OIDC{}, "--authentication-config /none: open /none"},
 	} {
@@ -315,7 +340,8 @@ func TestConfigErrors(t *testing.T) {
 
 func FuzzDecodeConfig(f *testing.F) {
 	f.Add([]byte(configHeader))
-	f.Add([]byte(configHeader + "jwt: [{issuer: {url: https://a, audiences: [x]}, claimMappings: {username: {claim: sub, prefix: ''}}}]"))
+	f.Add([]byte(configHeader +
+		"jwt: [{issuer: {url: https://a, audiences: [x]}, claimMappings: {username: {claim: sub, prefix: ''}}}]"))
 	f.Add([]byte(configHeader + "anonymous: {enabled: true, conditions: [{path: /x}]}"))
 	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, content []byte) {

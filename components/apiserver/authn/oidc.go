@@ -12,7 +12,8 @@ import (
 )
 
 // OIDC is one issuer of ID tokens, by flags
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#openid-connect-tokens). Each field has the flag
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#openid-connect-tokens). Each field has the
+// flag
 // --oidc-... of its name. An AuthenticationConfiguration can say more.
 type OIDC struct {
 	IssuerURL      string
@@ -28,7 +29,8 @@ type OIDC struct {
 
 // given tells whether any flag was.
 func (o *OIDC) given() bool {
-	return o.IssuerURL != "" || o.ClientID != "" || o.CAFile != "" || o.UsernamePrefix != "" || o.GroupsClaim != "" || o.GroupsPrefix != "" ||
+	return o.IssuerURL != "" || o.ClientID != "" || o.CAFile != "" || o.UsernamePrefix != "" || o.GroupsClaim != "" ||
+		o.GroupsPrefix != "" ||
 		len(o.RequiredClaims) > 0 || (o.UsernameClaim != "" && o.UsernameClaim != "sub") ||
 		(len(o.SigningAlgs) > 0 && !slices.Equal(o.SigningAlgs, []string{"RS256"}))
 }
@@ -49,14 +51,17 @@ func (o *OIDC) configuration() (*apiserver.AuthenticationConfiguration, error) {
 		prefix = o.IssuerURL + "#"
 	}
 	jwt := apiserver.JWTAuthenticator{
-		Issuer:        apiserver.Issuer{URL: o.IssuerURL, Audiences: []string{o.ClientID}},
-		ClaimMappings: apiserver.ClaimMappings{Username: apiserver.PrefixedClaimOrExpression{Claim: claim, Prefix: ptr.To(prefix)}},
+		Issuer: apiserver.Issuer{URL: o.IssuerURL, Audiences: []string{o.ClientID}},
+		ClaimMappings: apiserver.ClaimMappings{
+			Username: apiserver.PrefixedClaimOrExpression{Claim: claim, Prefix: ptr.To(prefix)}},
 	}
 	if o.GroupsClaim != "" {
-		jwt.ClaimMappings.Groups = apiserver.PrefixedClaimOrExpression{Claim: o.GroupsClaim, Prefix: ptr.To(o.GroupsPrefix)}
+		jwt.ClaimMappings.Groups = apiserver.PrefixedClaimOrExpression{Claim: o.GroupsClaim,
+			Prefix: ptr.To(o.GroupsPrefix)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.RequiredClaims)) {
-		jwt.ClaimValidationRules = append(jwt.ClaimValidationRules, apiserver.ClaimValidationRule{Claim: name, RequiredValue: o.RequiredClaims[name]})
+		jwt.ClaimValidationRules = append(jwt.ClaimValidationRules,
+			apiserver.ClaimValidationRule{Claim: name, RequiredValue: o.RequiredClaims[name]})
 	}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)

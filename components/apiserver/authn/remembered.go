@@ -18,9 +18,9 @@ import (
 // maxRemembered bounds the certificates that are remembered; when there are more, all are forgotten.
 const maxRemembered = 4096
 
-// remembered authenticates client certificates, and knows their owners as authenticated. A connection shows the same certificate
-// with every request, and to verify it costs more than to serve a GET: so what was found holds until one of the certificates that
-// it rests on ends, or the authorities change.
+// remembered authenticates client certificates, and knows their owners as authenticated. A connection shows the same
+// certificate with every request, and to verify it costs more than to serve a GET: so what was found holds until one of
+// the certificates that it rests on ends, or the authorities change.
 type remembered struct {
 	x509   authenticator.Request
 	verify x509.VerifyOptionFunc
@@ -32,8 +32,8 @@ type remembered struct {
 	known map[shown]verified
 }
 
-// shown are the certificates of a connection: the first, which is the same for all connections that show it at a time, and a sum
-// of the others, if there are any.
+// shown are the certificates of a connection: the first, which is the same for all connections that show it at a time,
+// and a sum of the others, if there are any.
 type shown struct {
 	first  weak.Pointer[cryptox509.Certificate]
 	others [sha256.Size]byte
@@ -94,7 +94,8 @@ func (m *remembered) recall(key shown, roots *cryptox509.CertPool) *authenticato
 	return v.response
 }
 
-func (m *remembered) remember(key shown, options cryptox509.VerifyOptions, state *tls.ConnectionState, response *authenticator.Response) {
+func (m *remembered) remember(key shown, options cryptox509.VerifyOptions, state *tls.ConnectionState,
+	response *authenticator.Response) {
 	if len(state.PeerCertificates) > 1 {
 		options.Intermediates = cryptox509.NewCertPool()
 		for _, c := range state.PeerCertificates[1:] {

@@ -31,7 +31,8 @@ func TestRemembered(t *testing.T) {
 	verified := 0
 	clk := testingclock.NewFakePassiveClock(time.Now())
 	m := newRemembered(func() (x509.VerifyOptions, bool) {
-		return x509.VerifyOptions{Roots: pools[trusted], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
+		return x509.VerifyOptions{Roots: pools[trusted], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+			true
 	}, x509auth.CommonNameUserConversion, clk)
 	inner := m.x509
 	m.x509 = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
@@ -50,7 +51,8 @@ func TestRemembered(t *testing.T) {
 			}
 			return
 		}
-		if err != nil || !ok || got.User.GetName() != want || !slices.Contains(got.User.GetGroups(), user.AllAuthenticated) {
+		if err != nil || !ok || got.User.GetName() != want ||
+			!slices.Contains(got.User.GetGroups(), user.AllAuthenticated) {
 			t.Errorf("got %v, %v, %v", got, ok, err)
 		}
 	}
@@ -62,7 +64,8 @@ func TestRemembered(t *testing.T) {
 	if good := shown.PeerCertificates[0].NotAfter.Sub(clk.Now()); !slices.Equal(left, []time.Duration{good, good}) {
 		t.Errorf("the certificate is good for %v, told %v", good, left)
 	}
-	shown = &tls.ConnectionState{PeerCertificates: append(slices.Clone(shown.PeerCertificates), certificate(t, others, "x").PeerCertificates...)}
+	shown = &tls.ConnectionState{
+		PeerCertificates: append(slices.Clone(shown.PeerCertificates), certificate(t, others, "x").PeerCertificates...)}
 	ask("alice")
 	ask("alice")
 	if verified != 2 {

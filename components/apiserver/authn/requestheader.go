@@ -13,7 +13,8 @@ import (
 
 // RequestHeader describes an authenticating proxy: it shows a certificate of ClientCAFile whose name is among
 // AllowedNames (empty: any), and names its user in headers
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy). Each field has the flag
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy). Each field has the
+// flag
 // --requestheader-... of its name.
 type RequestHeader struct {
 	ClientCAFile        string
@@ -24,7 +25,8 @@ type RequestHeader struct {
 	ExtraHeaderPrefixes []string
 }
 
-// check names the flag of a header without a name. Headers for UIDs must include the one by which API servers tell them to one another.
+// check names the flag of a header without a name. Headers for UIDs must include the one by which API servers tell them
+// to one another.
 func (h *RequestHeader) check() error {
 	for _, f := range []struct {
 		flag   string
@@ -42,15 +44,18 @@ func (h *RequestHeader) check() error {
 			}
 		}
 	}
-	if len(h.UIDHeaders) > 0 && !slices.ContainsFunc(h.UIDHeaders, func(name string) bool { return strings.EqualFold(name, "X-Remote-Uid") }) {
-		return errors.New("--requestheader-uid-headers is set without the standard X-Remote-Uid header: API aggregation will not work")
+	if len(h.UIDHeaders) > 0 &&
+		!slices.ContainsFunc(h.UIDHeaders, func(name string) bool { return strings.EqualFold(name, "X-Remote-Uid") }) {
+		return errors.New("--requestheader-uid-headers is set without the standard X-Remote-Uid header: API aggregation " +
+			"will not work")
 	}
 	return nil
 }
 
-// errOverlap is upstream's: whoever has a client certificate could else name any user.
+// errOverlap is upstream's: any holder of a client certificate could name any user otherwise.
 var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; " +
-	"--requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary users")
+	"--requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating " +
+	"proxy headers for arbitrary users")
 
 func (h *RequestHeader) authenticator(ca *caFile) authenticator.Request {
 	list := func(values []string) headerrequest.StringSliceProvider {
@@ -67,8 +72,10 @@ type proxyHeaders struct {
 }
 
 func (h *RequestHeader) headers() proxyHeaders {
-	out := proxyHeaders{names: map[string]bool{}, prefixes: append([]string{"X-Remote-Extra-"}, h.ExtraHeaderPrefixes...)}
-	for _, names := range [][]string{{"X-Remote-User", "X-Remote-Uid", "X-Remote-Group"}, h.UsernameHeaders, h.UIDHeaders, h.GroupHeaders} {
+	out := proxyHeaders{names: map[string]bool{},
+		prefixes: append([]string{"X-Remote-Extra-"}, h.ExtraHeaderPrefixes...)}
+	for _, names := range [][]string{{"X-Remote-User", "X-Remote-Uid", "X-Remote-Group"}, h.UsernameHeaders,
+		h.UIDHeaders, h.GroupHeaders} {
 		for _, name := range names {
 			out.names[http.CanonicalHeaderKey(name)] = true
 		}
@@ -76,10 +83,11 @@ func (h *RequestHeader) headers() proxyHeaders {
 	return out
 }
 
-// clear takes the headers of a proxy out of an authenticated request: nobody behind this server is to believe them.
+// clear removes the headers of a proxy from an authenticated request: backends of this server must not trust them.
 func (p *proxyHeaders) clear(header http.Header) {
 	for name := range header {
-		if p.names[name] || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return hasPrefixFold(name, prefix) }) {
+		if p.names[name] || slices.ContainsFunc(p.prefixes,
+			func(prefix string) bool { return hasPrefixFold(name, prefix) }) {
 			delete(header, name)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func TestOwnerWithoutUID(t *testing.T) {
 	uid := pkix.AttributeTypeAndValue{Type: asn1.X509UID(), Value: "7"}
 	for name, names := range map[string][]pkix.AttributeTypeAndValue{"one": {uid}, "two": {uid, uid}} {
-		of := &cryptox509.Certificate{Subject: pkix.Name{CommonName: "jane", Organization: []string{"dev"}, Names: names}}
+		of := &cryptox509.Certificate{
+			Subject: pkix.Name{CommonName: "jane", Organization: []string{"dev"}, Names: names}}
 		response, ok, err := ownerWithoutUID([]*cryptox509.Certificate{of})
 		if err != nil || !ok {
 			t.Fatalf("%s: %v, %v", name, ok, err)

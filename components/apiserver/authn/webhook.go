@@ -8,11 +8,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/webhook"
+
+	"quintet.dev/quintet/components/apiserver/egress"
 )
 
 // TokenWebhook asks a remote service about tokens
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication). Each field has
-// the flag --authentication-token-webhook-... of its name.
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication). Each field
+// has the flag --authentication-token-webhook-... of its name.
 type TokenWebhook struct {
 	ConfigFile string // a kubeconfig
 	Version    string // of the TokenReviews sent; "v1beta1" if empty, as upstream
@@ -20,7 +22,7 @@ type TokenWebhook struct {
 	CacheTTL time.Duration
 }
 
-func (w *TokenWebhook) authenticator(audiences []string, dial Dial) (authenticator.Token, error) {
+func (w *TokenWebhook) authenticator(audiences []string, dial egress.Dial) (authenticator.Token, error) {
 	version := w.Version
 	if version == "" {
 		version = "v1beta1"

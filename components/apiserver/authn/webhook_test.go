@@ -27,12 +27,14 @@ func TestTokenWebhook(t *testing.T) {
 	remote := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		var review authenticationv1.TokenReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.APIVersion != "authentication.k8s.io/v1" {
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil ||
+			review.APIVersion != "authentication.k8s.io/v1" {
 			t.Errorf("asked with %+v, %v", review, err)
 		}
 		review.Status.Authenticated = review.Spec.Token == "good"
 		if review.Status.Authenticated {
-			review.Status.User = authenticationv1.UserInfo{Username: "jane", UID: "1", Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
+			review.Status.User = authenticationv1.UserInfo{Username: "jane", UID: "1", Groups: []string{"g"},
+				Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
 			review.Status.Audiences = review.Spec.Audiences
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -46,7 +48,8 @@ func TestTokenWebhook(t *testing.T) {
 	}
 	for range 2 {
 		response, ok, err := c.AuthenticateToken(context.Background(), "good", nil)
-		if err != nil || !ok || response.User.GetName() != "jane" || response.User.GetUID() != "1" || response.User.GetExtra()["k"][0] != "v" ||
+		if err != nil || !ok || response.User.GetName() != "jane" || response.User.GetUID() != "1" ||
+			response.User.GetExtra()["k"][0] != "v" ||
 			!slices.Equal(response.User.GetGroups(), []string{"g", "system:authenticated"}) {
 			t.Fatalf("got %+v, %v, %v", response, ok, err)
 		}

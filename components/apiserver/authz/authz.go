@@ -1,12 +1,11 @@
-// Package authz answers whether a user may do what a request asks: an ordered chain of authorizers, each of which allows,
-// denies, or has no opinion (https://kubernetes.io/docs/reference/access-authn-authz/authorization/).
+// Package authz answers whether a user may do what a request asks: an ordered chain of authorizers, each of which
+// allows, denies, or has no opinion (https://kubernetes.io/docs/reference/access-authn-authz/authorization/).
 package authz
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,22 +24,23 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz/abac"
 	"quintet.dev/quintet/components/apiserver/authz/node"
 	"quintet.dev/quintet/components/apiserver/authz/rbac"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/egress"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/internal/follow"
 )
 
 // Config is what a Chain is made of.
 type Config struct {
-	// Modes are asked in this order. Webhook is that of the mode Webhook; WebhookGiven tells that a flag of it was given, be it with
-	// its default.
+	// Modes are asked in this order. Webhook is that of the mode Webhook; WebhookGiven tells that a flag of it was
+	// given, be it with its default.
 	Modes        []string
 	Webhook      Webhook
 	WebhookGiven bool
 	// PolicyFile is that of the mode ABAC.
 	PolicyFile string
-	// ConfigFile, an AuthorizationConfiguration, can have several webhooks. It excludes Modes and Webhook, and is read again
-	// when it changes.
+	// ConfigFile, an AuthorizationConfiguration, can have several webhooks. It excludes Modes and Webhook, and is read
+	// again when it changes.
 	ConfigFile string
 	// Objects feeds the modes Node and RBAC.
 	Objects objects.Feeder
@@ -49,7 +49,7 @@ type Config struct {
 	// Graph takes the times of changes of what the mode Node knows; nil takes none.
 	Graph func(operation string, took time.Duration)
 	// Dial connects to webhooks; nil does so straight.
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial  egress.Dial
 	Clock clock.WithTicker
 	// Identity tells API servers apart in metrics.
 	Identity string
@@ -57,7 +57,7 @@ type Config struct {
 
 // Chain is an authorizer. It knows of roles and pods only while it runs. It is safe for concurrent use.
 type Chain struct {
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	dial    egress.Dial
 	graph   func(operation string, took time.Duration)
 	objects objects.Feeder
 	clock   clock.WithTicker
@@ -74,13 +74,14 @@ type Chain struct {
 
 type feed struct {
 	resource schema.GroupResource
-	changed  func(old, new kinds.Object)
+	changed  func(old, new api.Object)
 }
 
-// New builds the chain, or says what can't be built. Members of system:masters are allowed everything before any mode is
-// asked.
+// New builds the chain, or says what can't be built. Members of system:masters are allowed everything before any mode
+// is asked.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{dial: cfg.Dial, graph: cfg.Graph, objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
+	c := &Chain{dial: cfg.Dial, graph: cfg.Graph, objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(),
+		synced: make(chan struct{})}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}
@@ -110,7 +111,9 @@ func New(cfg Config) (*Chain, error) {
 		return c, nil
 	}
 	if len(cfg.Modes) > 0 || cfg.WebhookGiven || cfg.Webhook.given() {
-		return nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
+		return nil,
+			errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* " +
+				"flags are defined")
 	}
 	metrics.RegisterMetrics()
 	var err error
@@ -147,7 +150,8 @@ func (c *Chain) loadPolicies(config *apiserver.AuthorizationConfiguration, file 
 }
 
 func has(config *apiserver.AuthorizationConfiguration, mode string) bool {
-	return slices.ContainsFunc(config.Authorizers, func(a apiserver.AuthorizerConfiguration) bool { return string(a.Type) == mode })
+	return slices.ContainsFunc(config.Authorizers,
+		func(a apiserver.AuthorizerConfiguration) bool { return string(a.Type) == mode })
 }
 
 // HasRBAC tells whether roles count: from the start on or never.
@@ -159,7 +163,8 @@ func (c *Chain) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 }
 
 // RulesFor implements authorizer.RuleResolver.
-func (c *Chain) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (c *Chain) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo,
+	[]authorizer.NonResourceRuleInfo, bool, error) {
 	return c.now.Load().RulesFor(ctx, u, namespace)
 }
 

@@ -55,7 +55,9 @@ func TestChain(t *testing.T) {
 		if name != "" {
 			verb = "get"
 		}
-		decision, _, err := c.Authorize(ctx, authorizer.AttributesRecord{User: &u, Verb: verb, Namespace: "ns", Resource: resource, Name: name, ResourceRequest: true})
+		decision, _, err := c.Authorize(ctx,
+			authorizer.AttributesRecord{User: &u, Verb: verb, Namespace: "ns", Resource: resource, Name: name,
+				ResourceRequest: true})
 		if err != nil {
 			t.Error(err)
 		}
@@ -65,7 +67,8 @@ func TestChain(t *testing.T) {
 	if ask(jane, "pods", "") == authorizer.DecisionAllow {
 		t.Error("allowed before the binding")
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"},
+		RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"},
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}
 	store.Put(rbacv1.Resource("clusterrolebindings"), binding)
 	if ask(jane, "pods", "") != authorizer.DecisionAllow {
@@ -79,9 +82,12 @@ func TestChain(t *testing.T) {
 		t.Error("masters refused")
 	}
 	kubelet := user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}}
-	store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n1", ServiceAccountName: "sa",
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}})
-	if ask(kubelet, "secrets", "pull") != authorizer.DecisionAllow || ask(kubelet, "secrets", "other") == authorizer.DecisionAllow {
+	store.Put(corev1.Resource("pods"),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+			Spec: corev1.PodSpec{NodeName: "n1", ServiceAccountName: "sa",
+				ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}})
+	if ask(kubelet, "secrets", "pull") != authorizer.DecisionAllow ||
+		ask(kubelet, "secrets", "other") == authorizer.DecisionAllow {
 		t.Error("node authorizer is not fed")
 	}
 	cancel()
@@ -91,12 +97,14 @@ func TestChain(t *testing.T) {
 }
 
 func TestConstantModes(t *testing.T) {
-	for mode, want := range map[string]authorizer.Decision{ModeAlwaysAllow: authorizer.DecisionAllow, ModeAlwaysDeny: authorizer.DecisionNoOpinion} {
+	for mode, want := range map[string]authorizer.Decision{ModeAlwaysAllow: authorizer.DecisionAllow,
+		ModeAlwaysDeny: authorizer.DecisionNoOpinion} {
 		c, err := New(Config{Modes: []string{mode}, Objects: &objectstest.Store{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		decision, _, err := c.Authorize(context.Background(), authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "x"}, Verb: "get", Path: "/"})
+		decision, _, err := c.Authorize(context.Background(),
+			authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "x"}, Verb: "get", Path: "/"})
 		if err != nil || decision != want {
 			t.Errorf("%s: %v %v", mode, decision, err)
 		}
@@ -110,7 +118,8 @@ func TestConstantModes(t *testing.T) {
 // TestChangesOfTheGraph: what changes nothing that nodes need isn't measured.
 func TestChangesOfTheGraph(t *testing.T) {
 	store, told := &objectstest.Store{}, []string(nil)
-	c, err := New(Config{Modes: []string{ModeNode}, Objects: store, Graph: func(operation string, _ time.Duration) { told = append(told, operation) }})
+	c, err := New(Config{Modes: []string{ModeNode}, Objects: store,
+		Graph: func(operation string, _ time.Duration) { told = append(told, operation) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +131,8 @@ func TestChangesOfTheGraph(t *testing.T) {
 	}
 	pod := func(name, node, label string) {
 		store.Put(corev1.Resource("pods"), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"l": label}}, Spec: corev1.PodSpec{NodeName: node},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"l": label}},
+			Spec:       corev1.PodSpec{NodeName: node},
 		})
 	}
 	pod("a", "", "")
@@ -134,7 +144,8 @@ func TestChangesOfTheGraph(t *testing.T) {
 	}
 	for _, label := range []string{"", "new"} {
 		store.Put(storagev1.Resource("volumeattachments"), &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{"l": label}}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"},
+			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{"l": label}},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1"},
 		})
 	}
 	cancel()

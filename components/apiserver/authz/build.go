@@ -39,7 +39,7 @@ func (c *Chain) build(config *apiserver.AuthorizationConfiguration) (*generation
 	return &generation{union.New(authorizers...), union.NewRuleResolvers(resolvers...)}, nil
 }
 
-// decider answers requests, and lists what somebody may do.
+// decider answers requests, and lists the permissions of a user.
 type decider interface {
 	authorizer.Authorizer
 	authorizer.RuleResolver
@@ -83,9 +83,11 @@ func (c *Chain) remote(a *apiserver.AuthorizerConfiguration, compiler authorizat
 		decisionOnError = authorizer.DecisionDeny
 	}
 	made, err := webhook.New(config, w.SubjectAccessReviewVersion,
-		cached(w.AuthorizedTTL.Duration, w.CacheAuthorizedRequests), cached(w.UnauthorizedTTL.Duration, w.CacheUnauthorizedRequests),
+		cached(w.AuthorizedTTL.Duration, w.CacheAuthorizedRequests),
+		cached(w.UnauthorizedTTL.Duration, w.CacheUnauthorizedRequests),
 		*webhook.DefaultRetryBackoff(), decisionOnError, w.MatchConditions, a.Name,
-		webhookMetrics{WebhookMetrics: webhookmetrics.NewWebhookMetrics(), MatcherMetrics: authorizationcel.NewMatcherMetrics()}, compiler)
+		webhookMetrics{WebhookMetrics: webhookmetrics.NewWebhookMetrics(),
+			MatcherMetrics: authorizationcel.NewMatcherMetrics()}, compiler)
 	if err != nil {
 		return nil, fmt.Errorf("webhook %s: %w", a.Name, err)
 	}

@@ -32,8 +32,8 @@ func Modes() []string {
 }
 
 // Webhook is a remote service that is asked for decisions, by flags
-// (https://kubernetes.io/docs/reference/access-authn-authz/webhook/). Each field has the flag --authorization-webhook-... of
-// its name.
+// (https://kubernetes.io/docs/reference/access-authn-authz/webhook/). Each field has the flag
+// --authorization-webhook-... of its name.
 type Webhook struct {
 	ConfigFile string // a kubeconfig
 	Version    string // of the SubjectAccessReviews sent; "v1beta1" if empty, as upstream
@@ -55,7 +55,8 @@ func DefaultWebhook() Webhook {
 }
 
 // configuration is what the flags mean as an AuthorizationConfiguration.
-func configuration(chosen []string, webhook *Webhook, policyFile string) (*apiserver.AuthorizationConfiguration, error) {
+func configuration(chosen []string, webhook *Webhook, policyFile string) (*apiserver.AuthorizationConfiguration,
+	error) {
 	if len(chosen) == 0 {
 		return nil, errors.New("--authorization-mode: at least one authorization-mode must be passed")
 	}
@@ -63,13 +64,16 @@ func configuration(chosen []string, webhook *Webhook, policyFile string) (*apise
 	for i, mode := range chosen {
 		switch {
 		case !slices.Contains(Modes(), mode):
-			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q is not a valid mode; use some of %s", mode, strings.Join(Modes(), ", "))
+			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q is not a valid mode; use some of %s",
+				mode, strings.Join(Modes(), ", "))
 		case slices.Contains(chosen[:i], mode):
-			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q has mode specified more than once", chosen)
+			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q has mode specified more than once",
+				chosen)
 		case mode == ModeABAC && policyFile == "":
 			return nil, errors.New("--authorization-policy-file: authorization-mode ABAC's authorization policy file not passed")
 		case mode == ModeWebhook && webhook.ConfigFile == "":
-			return nil, errors.New("--authorization-webhook-config-file: authorization-mode Webhook's authorization config file not passed")
+			return nil,
+				errors.New("--authorization-webhook-config-file: authorization-mode Webhook's authorization config file not passed")
 		}
 		a := apiserver.AuthorizerConfiguration{Type: apiserver.AuthorizerType(mode), Name: nameOf(mode)}
 		if mode == ModeWebhook {
@@ -113,7 +117,8 @@ func decodeConfig(content []byte) (*apiserver.AuthorizationConfiguration, error)
 	if err != nil {
 		return nil, fmt.Errorf("failed to load AuthorizationConfiguration from file: %w", err)
 	}
-	if err := validation.ValidateAuthorizationConfiguration(compilerFor(config), nil, config, sets.New(Modes()...), sets.New(ModeWebhook)).ToAggregate(); err != nil {
+	if err := validation.ValidateAuthorizationConfiguration(compilerFor(config), nil, config, sets.New(Modes()...),
+		sets.New(ModeWebhook)).ToAggregate(); err != nil {
 		return nil, err
 	}
 	for _, a := range config.Authorizers {
@@ -121,7 +126,8 @@ func decodeConfig(content []byte) (*apiserver.AuthorizationConfiguration, error)
 			return nil, fmt.Errorf("expected name %s for authorizer %s instead of %s", nameOf(mode), mode, a.Name)
 		}
 		if a.Webhook != nil && a.Webhook.ConnectionInfo.Type == apiserver.AuthorizationWebhookConnectionInfoTypeInCluster {
-			return nil, fmt.Errorf("webhook %s: connectionInfo.type %s is not allowed for kube-apiserver", a.Name, a.Webhook.ConnectionInfo.Type)
+			return nil, fmt.Errorf("webhook %s: connectionInfo.type %s is not allowed for kube-apiserver", a.Name,
+				a.Webhook.ConnectionInfo.Type)
 		}
 	}
 	return config, nil

@@ -78,13 +78,15 @@ func ask(c *Chain, name, verb string) (authorizer.Decision, string) {
 
 func TestWebhookByFlags(t *testing.T) {
 	s := newRemoteService(t)
-	c, err := New(Config{Modes: []string{ModeWebhook, ModeAlwaysAllow}, Webhook: Webhook{ConfigFile: s.kubeconfig, CacheAuthorizedTTL: time.Hour}, Objects: &objectstest.Store{}})
+	c, err := New(Config{Modes: []string{ModeWebhook, ModeAlwaysAllow},
+		Webhook: Webhook{ConfigFile: s.kubeconfig, CacheAuthorizedTTL: time.Hour}, Objects: &objectstest.Store{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]authorizer.Decision{"allowed": allow, "denied": deny, "other": allow} {
 		for range 2 {
-			if got, reason := ask(c, name, "get"); got != want || (name != "other" && reason != "says authorization.k8s.io/v1beta1") {
+			if got, reason := ask(c, name, "get"); got != want ||
+				(name != "other" && reason != "says authorization.k8s.io/v1beta1") {
 				t.Errorf("%s: %v, %q", name, got, reason)
 			}
 		}
@@ -92,7 +94,8 @@ func TestWebhookByFlags(t *testing.T) {
 	if len(s.asked) != 5 {
 		t.Errorf("asked about %q; only what is allowed is to be remembered", s.asked)
 	}
-	if _, _, incomplete, err := c.RulesFor(context.Background(), &user.DefaultInfo{Name: "x"}, "ns"); !incomplete || err == nil {
+	if _, _, incomplete, err := c.RulesFor(context.Background(), &user.DefaultInfo{Name: "x"}, "ns"); !incomplete ||
+		err == nil {
 		t.Errorf("a webhook's rules can't be listed, but: %v, %v", incomplete, err)
 	}
 }
@@ -100,8 +103,10 @@ func TestWebhookByFlags(t *testing.T) {
 const configHeader = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 
 func webhookEntry(name, kubeconfig, failurePolicy, more string) string {
-	return fmt.Sprintf("- {type: Webhook, name: %s, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, "+
-		"failurePolicy: %s, connectionInfo: {type: KubeConfigFile, kubeConfigFile: %q}%s}}\n", name, failurePolicy, kubeconfig, more)
+	return fmt.Sprintf("- {type: Webhook, name: %s, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, "+
+		"matchConditionSubjectAccessReviewVersion: v1, "+
+		"failurePolicy: %s, connectionInfo: {type: KubeConfigFile, kubeConfigFile: %q}%s}}\n", name, failurePolicy,
+		kubeconfig, more)
 }
 
 func TestConfigFile(t *testing.T) {
@@ -114,17 +119,24 @@ func TestConfigFile(t *testing.T) {
 		user, verb string
 		want       authorizer.Decision
 	}{
-		"asked":         {webhookEntry("one", s.kubeconfig, "Deny", onlyGets), "allowed", "get", allow},
-		"not asked":     {webhookEntry("one", s.kubeconfig, "Deny", onlyGets), "allowed", "list", noOpinion},
-		"in order":      {webhookEntry("one", s.kubeconfig, "Deny", "") + "- {type: AlwaysAllow, name: alwaysallow}\n", "denied", "get", deny},
-		"next":          {webhookEntry("one", s.kubeconfig, "Deny", onlyGets) + "- {type: AlwaysAllow, name: alwaysallow}\n", "denied", "list", allow},
-		"fails closed":  {webhookEntry("one", gone.kubeconfig, "Deny", "") + "- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", deny},
-		"fails open":    {webhookEntry("one", gone.kubeconfig, "NoOpinion", "") + "- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", allow},
-		"can't match":   {webhookEntry("one", s.kubeconfig, "Deny", broken) + "- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", deny},
-		"two webhooks":  {webhookEntry("one", s.kubeconfig, "Deny", onlyGets) + webhookEntry("two", s.kubeconfig, "Deny", ""), "allowed", "list", allow},
+		"asked":     {webhookEntry("one", s.kubeconfig, "Deny", onlyGets), "allowed", "get", allow},
+		"not asked": {webhookEntry("one", s.kubeconfig, "Deny", onlyGets), "allowed", "list", noOpinion},
+		"in order": {webhookEntry("one", s.kubeconfig, "Deny", "") + "- {type: AlwaysAllow, name: alwaysallow}\n",
+			"denied", "get", deny},
+		"next": {webhookEntry("one", s.kubeconfig, "Deny", onlyGets) +
+			"- {type: AlwaysAllow, name: alwaysallow}\n", "denied", "list", allow},
+		"fails closed": {webhookEntry("one", gone.kubeconfig, "Deny", "") +
+			"- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", deny},
+		"fails open": {webhookEntry("one", gone.kubeconfig, "NoOpinion", "") +
+			"- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", allow},
+		"can't match": {webhookEntry("one", s.kubeconfig, "Deny", broken) +
+			"- {type: AlwaysAllow, name: alwaysallow}\n", "x", "get", deny},
+		"two webhooks": {webhookEntry("one", s.kubeconfig, "Deny", onlyGets) +
+			webhookEntry("two", s.kubeconfig, "Deny", ""), "allowed", "list", allow},
 		"always denies": {"- {type: AlwaysDeny, name: alwaysdeny}\n", "x", "get", noOpinion},
 	} {
-		c, err := New(Config{ConfigFile: write(t, "config.yaml", configHeader+tt.config), Objects: &objectstest.Store{}})
+		c, err := New(Config{ConfigFile: write(t, "config.yaml", configHeader+tt.config),
+			Objects: &objectstest.Store{}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -161,15 +173,18 @@ func TestConfigReload(t *testing.T) {
 		t.Error(err)
 	}
 	for mode, name := range map[string]string{ModeNode: "node", ModeRBAC: "rbac"} {
-		config, err := decodeConfig([]byte(configHeader + denyAndAllow + "- {type: " + mode + ", name: " + name + "}\n"))
+		config, err := decodeConfig(
+			[]byte(configHeader + denyAndAllow + "- {type: " + mode + ", name: " + name + "}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.replace(config); err == nil || !strings.Contains(err.Error(), mode+" is not allowed if it was not enabled at initial server startup") {
+		if err := c.replace(config); err == nil ||
+			!strings.Contains(err.Error(), mode+" is not allowed if it was not enabled at initial server startup") {
 			t.Errorf("a late %s: %v", mode, err)
 		}
 	}
-	if err := c.reload([]byte(configHeader+"- {type: AlwaysAllow, name: alwaysallow}\n"), ""); err == nil || err.Error() != "missing required types: [AlwaysDeny]" {
+	if err := c.reload([]byte(configHeader+"- {type: AlwaysAllow, name: alwaysallow}\n"), ""); err == nil ||
+		err.Error() != "missing required types: [AlwaysDeny]" {
 		t.Errorf("without what is there from the start: %v", err)
 	}
 	if got, _ := ask(c, "x", "get"); got != allow {
@@ -226,7 +241,8 @@ func TestReloadsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, content := range []string{"nonsense", configHeader + always + webhookEntry("x", write(t, "empty", ""), "Deny", "")} {
+	for i, content := range []string{"nonsense",
+		configHeader + always + webhookEntry("x", write(t, "empty", ""), "Deny", "")} {
 		put(content)
 		for failed := bad; failed <= bad+float64(i); _, failed = reloads(t) {
 			clk.Step(follow.Every)
@@ -253,19 +269,28 @@ func TestReloadsAreCounted(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	garbage := write(t, "garbage", "garbage")
 	for name, tt := range map[string]struct{ content, want string }{
-		"empty":         {"", "authorizers: Required value: at least one authorization mode must be defined"},
-		"no YAML":       {"x: [", "yaml: line 1"},
-		"other kind":    {"apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n", "expected AuthorizationConfiguration, got *apiserver.AuthenticationConfiguration"},
-		"unknown field": {configHeader + "- {type: RBAC, name: rbac, foo: 1}", `strict decoding error: unknown field "authorizers[0].foo"`},
-		"twice":         {configHeader + "- {type: RBAC, name: rbac}\n- {type: RBAC, name: b}", `authorizers[1].type: Duplicate value: "RBAC"`},
-		"name":          {configHeader + "- {type: RBAC, name: x}", "expected name rbac for authorizer RBAC instead of x"},
-		"type":          {configHeader + "- {type: Magic, name: x}", `authorizers[0].type: Unsupported value: "Magic"`},
-		"ABAC":          {configHeader + "- {type: ABAC, name: abac}", "--authorization-policy-file: open : no such file"},
-		"no webhook":    {configHeader + "- {type: Webhook, name: x}", "authorizers[0].webhook: Required value"},
-		"missing file":  {configHeader + webhookEntry("x", "/none", "Deny", ""), `kubeConfigFile: Invalid value: "/none": error loading file`},
-		"broken file":   {configHeader + webhookEntry("x", garbage, "Deny", ""), "webhook x: " + garbage},
-		"condition":     {configHeader + webhookEntry("x", garbage, "Deny", ", matchConditions: [{expression: foo}]"), "matchConditions[0].expression: Invalid value"},
-		"in cluster": {configHeader + "- {type: Webhook, name: x, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: InClusterConfig}}}",
+		"empty":   {"", "authorizers: Required value: at least one authorization mode must be defined"},
+		"no YAML": {"x: [", "yaml: line 1"},
+		"other kind": {"apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n",
+			"expected AuthorizationConfiguration, got *apiserver.AuthenticationConfiguration"},
+		"unknown field": {configHeader + "- {type: RBAC, name: rbac, foo: 1}",
+			`strict decoding error: unknown field "authorizers[0].foo"`},
+		"twice": {configHeader + "- {type: RBAC, name: rbac}\n- {type: RBAC, name: b}",
+			`authorizers[1].type: Duplicate value: "RBAC"`},
+		"name": {configHeader + "- {type: RBAC, name: x}",
+			"expected name rbac for authorizer RBAC instead of x"},
+		"type": {configHeader + "- {type: Magic, name: x}", `authorizers[0].type: Unsupported value: "Magic"`},
+		"ABAC": {configHeader + "- {type: ABAC, name: abac}",
+			"--authorization-policy-file: open : no such file"},
+		"no webhook": {configHeader + "- {type: Webhook, name: x}", "authorizers[0].webhook: Required value"},
+		"missing file": {configHeader + webhookEntry("x", "/none", "Deny", ""),
+			`kubeConfigFile: Invalid value: "/none": error loading file`},
+		"broken file": {configHeader + webhookEntry("x", garbage, "Deny", ""), "webhook x: " + garbage},
+		"condition": {configHeader + webhookEntry("x", garbage, "Deny", ", matchConditions: [{expression: foo}]"),
+			"matchConditions[0].expression: Invalid value"},
+		"in cluster": {configHeader +
+			"- {type: Webhook, name: x, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, " +
+			"connectionInfo: {type: InClusterConfig}}}",
 			"connectionInfo.type InClusterConfig is not allowed for kube-apiserver"},
 	} {
 		file := write(t, "config.yaml", tt.content)
@@ -280,13 +305,19 @@ func TestConfigErrors(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"missing file":    {Config{ConfigFile: "/none"}, "--authorization-config /none: open /none"},
-		"file and modes":  {Config{ConfigFile: garbage, Modes: []string{"RBAC"}}, "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
-		"file, defaults":  {Config{ConfigFile: garbage, WebhookGiven: true}, "--authorization-config can not be specified"},
-		"file and flags":  {Config{ConfigFile: garbage, Webhook: Webhook{Version: "v1"}}, "--authorization-config can not be specified"},
-		"no mode":         {Config{Modes: []string{"RBAC"}, Webhook: Webhook{ConfigFile: garbage}}, "cannot specify --authorization-webhook-config-file without mode Webhook"},
-		"broken webhook":  {Config{Modes: []string{"Webhook"}, Webhook: Webhook{ConfigFile: garbage}}, garbage},
-		"missing webhook": {Config{Modes: []string{"Webhook"}, Webhook: Webhook{ConfigFile: "/none"}}, "--authorization-webhook-*: webhook default: /none"},
+		"missing file": {Config{ConfigFile: "/none"}, "--authorization-config /none: open /none"},
+		"file and modes": {Config{ConfigFile: garbage, Modes: []string{"RBAC"}},
+			"--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are " +
+				"defined"},
+		"file, defaults": {Config{ConfigFile: garbage, WebhookGiven: true},
+			"--authorization-config can not be specified"},
+		"file and flags": {Config{ConfigFile: garbage, Webhook: Webhook{Version: "v1"}},
+			"--authorization-config can not be specified"},
+		"no mode": {Config{Modes: []string{"RBAC"}, Webhook: Webhook{ConfigFile: garbage}},
+			"cannot specify --authorization-webhook-config-file without mode Webhook"},
+		"broken webhook": {Config{Modes: []string{"Webhook"}, Webhook: Webhook{ConfigFile: garbage}}, garbage},
+		"missing webhook": {Config{Modes: []string{"Webhook"}, Webhook: Webhook{ConfigFile: "/none"}},
+			"--authorization-webhook-*: webhook default: /none"},
 	} {
 		tt.cfg.Objects = &objectstest.Store{}
 		if _, err := New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -297,7 +328,8 @@ func TestConfigErrors(t *testing.T) {
 
 func FuzzDecodeConfig(f *testing.F) {
 	f.Add([]byte(configHeader + "- {type: RBAC, name: rbac}\n"))
-	f.Add([]byte(configHeader + webhookEntry("x", "/etc/passwd", "Deny", ", matchConditions: [{expression: 'request.user == \"x\"'}]")))
+	f.Add([]byte(configHeader +
+		webhookEntry("x", "/etc/passwd", "Deny", ", matchConditions: [{expression: 'request.user == \"x\"'}]")))
 	f.Add([]byte("{"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, content []byte) {

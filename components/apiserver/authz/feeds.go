@@ -8,14 +8,17 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 func (c *Chain) feedRBAC() {
-	addFeed(c, rbacv1.GroupName, "clusterroles", func(old, new *rbacv1.ClusterRole) { c.rbac.ClusterRoleChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "clusterroles",
+		func(old, new *rbacv1.ClusterRole) { c.rbac.ClusterRoleChanged(old, new) })
 	addFeed(c, rbacv1.GroupName, "roles", func(old, new *rbacv1.Role) { c.rbac.RoleChanged(old, new) })
-	addFeed(c, rbacv1.GroupName, "clusterrolebindings", func(old, new *rbacv1.ClusterRoleBinding) { c.rbac.ClusterRoleBindingChanged(old, new) })
-	addFeed(c, rbacv1.GroupName, "rolebindings", func(old, new *rbacv1.RoleBinding) { c.rbac.RoleBindingChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "clusterrolebindings",
+		func(old, new *rbacv1.ClusterRoleBinding) { c.rbac.ClusterRoleBindingChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "rolebindings",
+		func(old, new *rbacv1.RoleBinding) { c.rbac.RoleBindingChanged(old, new) })
 }
 
 func (c *Chain) feedNode() {
@@ -46,11 +49,11 @@ func timed[P comparable](c *Chain, what string, changed func(old, new P) bool) f
 // addFeed adds a feed of objects of the Go type T.
 func addFeed[T any, P interface {
 	*T
-	kinds.Object
+	api.Object
 }](c *Chain, group, resource string, changed func(old, new P)) {
 	c.feeds = append(c.feeds, feed{
 		resource: schema.GroupResource{Group: group, Resource: resource},
-		changed: func(old, new kinds.Object) {
+		changed: func(old, new api.Object) {
 			before, _ := old.(P) // nil when there is none
 			after, _ := new.(P)
 			changed(before, after)

@@ -34,8 +34,9 @@ func (c *Chain) reload(content []byte, identity string) error {
 	return nil
 }
 
-// replace puts another configuration into effect. It may order the authorizers that are not remote anew, but leaves none out, so
-// that nobody loses all rights by a mistake; and those that follow the store are there from the start or not at all.
+// replace puts another configuration into effect. It may reorder the authorizers that are not remote, but leaves none
+// out, so that a mistake doesn't revoke all permissions; and those that follow the store are there from the start or
+// not at all.
 func (c *Chain) replace(config *apiserver.AuthorizationConfiguration) error {
 	types := localTypes(config)
 	if missing := c.local.Difference(types); missing.Len() > 0 {

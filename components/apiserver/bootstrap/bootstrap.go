@@ -1,5 +1,5 @@
-// Package bootstrap makes the objects that a cluster has from its first moment: system namespaces, default roles, priority
-// classes, the Service "kubernetes", and what extension servers need to know. It writes only what differs.
+// Package bootstrap makes the objects that a cluster has from its first moment: system namespaces, default roles,
+// priority classes, the Service "kubernetes", and what extension servers need to know. It writes only what differs.
 package bootstrap
 
 import (
@@ -26,7 +26,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -39,13 +39,14 @@ type Config struct {
 	NoLease bool
 	// Identity tells API servers of one cluster apart; the host's name is usual.
 	Identity string
-	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.
+	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they
+	// can't.
 	AdvertiseAddress net.IP
 	SecurePort       int
 	// PeerAddress, host:port, is where other API servers reach this one; "" isn't told.
 	PeerAddress string
-	// Masters tell which servers are alive. Without, there are Servers of them, who write themselves down; with neither, the
-	// endpoints of the Service "kubernetes" are left to others.
+	// Masters tell which servers are alive. Without, there are Servers of them, which register themselves; with
+	// neither, the endpoints of the Service "kubernetes" are not managed.
 	Masters *Masters
 	Servers int
 	// NodePort makes the Service "kubernetes" one of that type; 0 leaves it ClusterIP.
@@ -59,7 +60,7 @@ type Config struct {
 	RequestHeader             authn.RequestHeader
 	// NoUIDHeaders leaves extension servers untold of the headers with UIDs, those of other API servers among them.
 	NoUIDHeaders bool
-	// NoRoles leaves out the default roles, as nobody asks for them without RBAC.
+	// NoRoles leaves out the default roles, which have no effect without RBAC.
 	NoRoles bool
 	// Writers is how many objects are written at a time; 0 is one.
 	Writers int
@@ -90,8 +91,8 @@ func New(cfg Config) *Bootstrap {
 	return &Bootstrap{cfg: cfg, life: uuid.NewString()}
 }
 
-// Ensure makes what is missing and mends what differs. It returns when all is in place that a server can't do without; for that it
-// tries for a while.
+// Ensure creates what is missing and repairs what differs. It returns when everything is in place that a server needs;
+// it retries for that for a while.
 func (b *Bootstrap) Ensure(ctx context.Context) error {
 	if err := b.inheritPatiently(ctx); err != nil {
 		return err
@@ -99,8 +100,8 @@ func (b *Bootstrap) Ensure(ctx context.Context) error {
 	return b.take(ctx, slices.Concat(b.commonSteps(), b.ownSteps()))
 }
 
-// Lay is the part of Ensure that writes what is the same for all servers of a cluster, and Introduce the part that tells of this one.
-// They may be called at once.
+// Lay is the part of Ensure that writes what is the same for all servers of a cluster, and Introduce the part that
+// tells of this one. They may be called at once.
 func (b *Bootstrap) Lay(ctx context.Context) error {
 	if err := b.inheritPatiently(ctx); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (b *Bootstrap) Introduce(ctx context.Context) error { return b.take(ctx, b.
 
 // inheritPatiently does what all that is common waits for.
 func (b *Bootstrap) inheritPatiently(ctx context.Context) error {
-	return b.take(ctx, b.insist(patience, step{"out of what former releases left", b.inherit}))
+	return b.take(ctx, b.retryUntil(retryTimeout, step{"out of what former releases left", b.migrateRoles}))
 }
 
 // take takes steps, some at a time, until one fails.
@@ -157,16 +158,16 @@ func (b *Bootstrap) commonSteps() []step {
 		}})
 	}
 	return slices.Concat(
-		b.leniently(b.namespaceSteps()...),
-		b.insist(patience, classes...),
-		b.insist(patience, b.policySteps()...),
-		b.insist(fairnessPatience, b.fairnessSteps()...),
+		b.bestEffort(b.namespaceSteps()...),
+		b.retryUntil(retryTimeout, classes...),
+		b.retryUntil(retryTimeout, b.policySteps()...),
+		b.retryUntil(fairnessTimeout, b.fairnessSteps()...),
 	)
 }
 
 // ownSteps write what tells of this server, of its ranges and authorities.
 func (b *Bootstrap) ownSteps() []step {
-	return b.leniently(
+	return b.bestEffort(
 		step{"lease of this server", b.beginLease},
 		step{"service CIDR kubernetes", b.createServiceCIDR},
 		step{"service kubernetes", b.ensureService},
@@ -177,7 +178,7 @@ func (b *Bootstrap) ownSteps() []step {
 }
 
 // createMissing creates an object unless there is one of its name.
-func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupResource, obj kinds.Object) error {
+func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupResource, obj api.Object) error {
 	_, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
 	if apierrors.IsNotFound(err) {
 		if _, err = b.cfg.Objects.Create(ctx, resource, obj); err != nil {
@@ -199,7 +200,9 @@ func priorityClasses() []*schedulingv1.PriorityClass {
 	}
 	const system = 2_000_000_000
 	return []*schedulingv1.PriorityClass{
-		class("system-node-critical", system+1000, "Used for system critical pods that must not be moved from their current node."),
-		class("system-cluster-critical", system, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+		class("system-node-critical", system+1000,
+			"Used for system critical pods that must not be moved from their current node."),
+		class("system-cluster-critical", system,
+			"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
 	}
 }

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -31,7 +31,8 @@ func newBootstrap(store objects.Store, host, ip string, clk *testingclock.FakeCl
 func sharing(store objects.Store, masters *Masters, host, ip string, clk *testingclock.FakeClock) *Bootstrap {
 	return New(Config{
 		Masters: masters,
-		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443, ServiceIP: net.ParseIP("10.96.0.1"),
+		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443,
+		ServiceIP:    net.ParseIP("10.96.0.1"),
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		Clock:        clk,
 	})
@@ -63,9 +64,10 @@ func TestReconcileKeepsWhatOthersAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	roles := rbacv1.Resource("clusterroles")
-	extra := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"widgets"}}
+	extra := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"example.com"},
+		Resources: []string{"widgets"}}
 	change := func(name string, f func(*rbacv1.ClusterRole)) {
-		if _, err := store.Update(ctx, roles, "", name, func(o kinds.Object) (kinds.Object, error) {
+		if _, err := store.Update(ctx, roles, "", name, func(o api.Object) (api.Object, error) {
 			f(o.(*rbacv1.ClusterRole))
 			return o, nil
 		}); err != nil {
@@ -98,7 +100,8 @@ func TestEndpointsFollowServers(t *testing.T) {
 	check := func(when string, want ...string) {
 		t.Helper()
 		var got []string
-		endpoints, err := objects.As[*corev1.Endpoints](store.Get(ctx, corev1.Resource("endpoints"), "default", "kubernetes"))
+		endpoints, err := objects.As[*corev1.Endpoints](
+			store.Get(ctx, corev1.Resource("endpoints"), "default", "kubernetes"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +110,8 @@ func TestEndpointsFollowServers(t *testing.T) {
 				got = append(got, a.IP)
 			}
 		}
-		slice, err := objects.As[*discoveryv1.EndpointSlice](store.Get(ctx, discoveryv1.Resource("endpointslices"), "default", "kubernetes"))
+		slice, err := objects.As[*discoveryv1.EndpointSlice](
+			store.Get(ctx, discoveryv1.Resource("endpointslices"), "default", "kubernetes"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,16 +289,18 @@ func eventually(t *testing.T, check func() bool) {
 	}
 }
 
-// TestServiceCIDROfBothFamilies: addresses of one family are joined by those of the other, which a server has been given since; others stay
-// as they are, and nobody says of them that they are ready.
+// TestServiceCIDROfBothFamilies: addresses of one family are joined by those of the other, which a server has been
+// given since; other ServiceCIDRs are unchanged and not marked ready.
 func TestServiceCIDROfBothFamilies(t *testing.T) {
 	ctx, clk := context.Background(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	resource := networkingv1.Resource("servicecidrs")
 	both := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00::/108")}
-	for first, want := range map[string][]string{"10.96.0.0/16": {"10.96.0.0/16", "fd00::/108"}, "10.97.0.0/16": {"10.97.0.0/16"}} {
+	for first, want := range map[string][]string{"10.96.0.0/16": {"10.96.0.0/16", "fd00::/108"},
+		"10.97.0.0/16": {"10.97.0.0/16"}} {
 		store := &objectstest.Store{}
 		store.Put(resource, &networkingv1.ServiceCIDR{
-			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{first}}})
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{first}}})
 		b := newBootstrap(store, "host", "192.0.2.1", clk)
 		b.cfg.ServiceCIDRs = both
 		for range 2 {

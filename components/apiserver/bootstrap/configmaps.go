@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -19,7 +19,8 @@ const (
 	trackingPause = 30 * time.Minute
 )
 
-// ensureTokenTracking notes since when uses of tokens in Secrets are recorded (KEP-2799): from today on where nothing tells, or no date.
+// ensureTokenTracking notes since when uses of tokens in Secrets are recorded (KEP-2799): from today on where nothing
+// tells, or no date.
 func (b *Bootstrap) ensureTokenTracking(ctx context.Context) error {
 	resource, now := corev1.Resource("configmaps"), b.cfg.Clock.Now()
 	today := now.UTC().Format(time.DateOnly)
@@ -30,7 +31,8 @@ func (b *Bootstrap) ensureTokenTracking(ctx context.Context) error {
 			return nil
 		}
 		err = b.createMissing(ctx, resource, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trackingName}, Data: map[string]string{trackedSince: today},
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trackingName},
+			Data:       map[string]string{trackedSince: today},
 		})
 		if err == nil {
 			b.trackAgain = now.Add(trackingPause)
@@ -39,16 +41,17 @@ func (b *Bootstrap) ensureTokenTracking(ctx context.Context) error {
 	case err != nil || dated(found):
 		return err
 	}
-	_, err = b.cfg.Objects.Update(ctx, resource, metav1.NamespaceSystem, trackingName, func(obj kinds.Object) (kinds.Object, error) {
-		current := obj.(*corev1.ConfigMap)
-		if !dated(current) {
-			if current.Data == nil {
-				current.Data = map[string]string{}
+	_, err = b.cfg.Objects.Update(ctx, resource, metav1.NamespaceSystem, trackingName,
+		func(obj api.Object) (api.Object, error) {
+			current := obj.(*corev1.ConfigMap)
+			if !dated(current) {
+				if current.Data == nil {
+					current.Data = map[string]string{}
+				}
+				current.Data[trackedSince] = today
 			}
-			current.Data[trackedSince] = today
-		}
-		return current, nil
-	})
+			return current, nil
+		})
 	if apierrors.IsNotFound(err) {
 		return nil // it is seen the next time
 	}

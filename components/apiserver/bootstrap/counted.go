@@ -29,7 +29,8 @@ func (b *Bootstrap) uncounted(ctx context.Context) ([]net.IP, error) {
 }
 
 func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
-	found, err := objects.As[*corev1.Endpoints](b.cfg.Objects.Live(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName))
+	found, err := objects.As[*corev1.Endpoints](
+		b.cfg.Objects.Live(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -37,7 +38,7 @@ func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
 		return nil, err
 	}
 	var out []net.IP
-	if len(found.Subsets) != 1 { // somebody else made these: they are made anew
+	if len(found.Subsets) != 1 { // made by another component: replace them
 		return nil, nil
 	}
 	for _, a := range found.Subsets[0].Addresses {
@@ -48,8 +49,9 @@ func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
 	return out, nil
 }
 
-// counted adds a server's own address to those of the others. Where that is one too many, those go that come after its own in
-// the order of their texts: each server that lives drops its successors, so that the addresses of servers that are gone go too.
+// counted adds a server's own address to those of the others. Where that is one too many, those go that come after its
+// own in the order of their texts: each server that lives drops its successors, so that the addresses of servers that
+// are gone go too.
 func counted(others []net.IP, own net.IP, count int) []net.IP {
 	all := slices.Clone(others)
 	if !slices.ContainsFunc(all, own.Equal) {

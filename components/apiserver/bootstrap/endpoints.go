@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -46,8 +46,9 @@ func (b *Bootstrap) reconcileEndpoints(ctx context.Context, ports bool) error {
 	return b.writeEndpoints(ctx, all, ports)
 }
 
-// forgetEndpoints takes the address of this server, which isn't ready yet, out of the endpoints, where it may stand as a former run
-// ended too fast. Where no other server is known to be alive they stay as they are: to have none would help nobody.
+// forgetEndpoints removes the address of this server, which isn't ready yet, from the endpoints, where a former run
+// that ended abruptly may have left it. Where no other server is known to be alive they are unchanged: empty endpoints
+// would help no client.
 func (b *Bootstrap) forgetEndpoints(ctx context.Context) error {
 	if !b.reachable() {
 		return nil
@@ -84,8 +85,10 @@ func (b *Bootstrap) shrinkEndpoints(ctx context.Context, others []net.IP) error 
 }
 
 func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, ports bool) error {
-	if slices.ContainsFunc(addresses, net.IP.IsLoopback) { // which the API takes in none of both kinds, nor what stands beside it
-		klog.FromContext(ctx).V(2).Info("A server advertises its loopback: endpoints stay as they are", "addresses", addresses)
+	// which the API takes in none of both kinds, nor what stands beside it
+	if slices.ContainsFunc(addresses, net.IP.IsLoopback) {
+		klog.FromContext(ctx).V(2).Info("Server advertises a loopback address; endpoints are unchanged", "addresses",
+			addresses)
 		return nil
 	}
 	var ips []string
@@ -96,7 +99,7 @@ func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, port
 	ips = slices.Compact(ips)
 	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: serviceName}}
 	b.mendEndpoints(endpoints, ips, ports)
-	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj kinds.Object) bool {
+	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj api.Object) bool {
 		endpoints = obj.(*corev1.Endpoints)
 		return b.mendEndpoints(endpoints, ips, ports)
 	})
@@ -106,7 +109,8 @@ func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, port
 	return b.writeSlice(ctx, sliceOf(endpoints))
 }
 
-// mendEndpoints makes e the endpoints of the addresses, and tells whether it weren't. What there is of another form is made anew.
+// mendEndpoints makes e the endpoints of the addresses, and reports whether it changed. Endpoints of another form are
+// replaced.
 func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool) (changed bool) {
 	if e.Labels[discoveryv1.LabelSkipMirror] != "true" {
 		metav1.SetMetaDataLabel(&e.ObjectMeta, discoveryv1.LabelSkipMirror, "true")
@@ -132,7 +136,8 @@ func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool)
 		for _, ip := range ips {
 			subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: ip})
 		}
-		subset.NotReadyAddresses = slices.DeleteFunc(subset.NotReadyAddresses, func(a corev1.EndpointAddress) bool { return slices.Contains(ips, a.IP) })
+		subset.NotReadyAddresses = slices.DeleteFunc(subset.NotReadyAddresses,
+			func(a corev1.EndpointAddress) bool { return slices.Contains(ips, a.IP) })
 	}
 	if len(subset.Addresses)+len(subset.NotReadyAddresses) == 0 {
 		e.Subsets = nil
@@ -140,7 +145,8 @@ func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool)
 	return changed
 }
 
-// writeSlice makes the slice what it is to be, and nothing else: labels and annotations that somebody added go with the next change.
+// writeSlice makes the slice exactly what it should be: labels and annotations that were added are removed with the
+// next change.
 func (b *Bootstrap) writeSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
 	resource := discoveryv1.Resource("endpointslices")
 	found, err := objects.As[*discoveryv1.EndpointSlice](b.cfg.Objects.Get(ctx, resource, slice.Namespace, slice.Name))
@@ -154,10 +160,11 @@ func (b *Bootstrap) writeSlice(ctx context.Context, slice *discoveryv1.EndpointS
 		}
 		return err
 	}
-	return b.write(ctx, resource, slice, func(obj kinds.Object) bool {
+	return b.write(ctx, resource, slice, func(obj api.Object) bool {
 		current := obj.(*discoveryv1.EndpointSlice)
 		same := equality.Semantic.DeepEqual(current.Endpoints, slice.Endpoints) &&
-			equality.Semantic.DeepEqual(current.Ports, slice.Ports) && equality.Semantic.DeepEqual(current.Labels, slice.Labels)
+			equality.Semantic.DeepEqual(current.Ports, slice.Ports) &&
+			equality.Semantic.DeepEqual(current.Labels, slice.Labels)
 		current.Endpoints, current.Ports, current.Labels = slice.Endpoints, slice.Ports, slice.Labels
 		current.Annotations, current.OwnerReferences, current.Finalizers = nil, nil, nil
 		return !same

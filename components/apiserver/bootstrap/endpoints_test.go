@@ -14,7 +14,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -22,28 +22,32 @@ import (
 // endpointsOf are the endpoints and the slice of the Service.
 func endpointsOf(t *testing.T, store *objectstest.Store) (*corev1.Endpoints, *discoveryv1.EndpointSlice) {
 	t.Helper()
-	e, err := objects.As[*corev1.Endpoints](store.Get(t.Context(), corev1.Resource("endpoints"), "default", "kubernetes"))
+	e, err := objects.As[*corev1.Endpoints](
+		store.Get(t.Context(), corev1.Resource("endpoints"), "default", "kubernetes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	slice, err := objects.As[*discoveryv1.EndpointSlice](store.Get(t.Context(), discoveryv1.Resource("endpointslices"), "default", "kubernetes"))
+	slice, err := objects.As[*discoveryv1.EndpointSlice](
+		store.Get(t.Context(), discoveryv1.Resource("endpointslices"), "default", "kubernetes"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, slice
 }
 
-// The port and whatever else somebody changed stays until the next start, if the addresses and the form are right; the slice says the same.
+// The port and other changes stay until the next start, if the addresses and the form are right; so do those of the
+// slice.
 func TestEndpointsThatWereChanged(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	b := newBootstrap(store, "host", "192.0.2.1", clk)
 	defer b.cfg.Masters.Store.Close()
 	changes := func(f func(*corev1.Endpoints)) {
 		t.Helper()
-		if _, err := store.Update(ctx, corev1.Resource("endpoints"), "default", "kubernetes", func(o kinds.Object) (kinds.Object, error) {
-			f(o.(*corev1.Endpoints))
-			return o, nil
-		}); err != nil {
+		if _, err := store.Update(ctx, corev1.Resource("endpoints"), "default", "kubernetes",
+			func(o api.Object) (api.Object, error) {
+				f(o.(*corev1.Endpoints))
+				return o, nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +66,8 @@ func TestEndpointsThatWereChanged(t *testing.T) {
 				sliced = append(sliced, p.Addresses...)
 			}
 		}
-		if !slices.Equal(addresses, ready) || !slices.Equal(sliced, ready) || e.Subsets[0].Ports[0].Port != port || *slice.Ports[0].Port != port {
+		if !slices.Equal(addresses, ready) || !slices.Equal(sliced, ready) || e.Subsets[0].Ports[0].Port != port ||
+			*slice.Ports[0].Port != port {
 			t.Errorf("%s: %+v, %+v", when, e.Subsets, slice)
 		}
 		before := store.Writes
@@ -79,7 +84,8 @@ func TestEndpointsThatWereChanged(t *testing.T) {
 		e.Labels["mine"] = "kept"
 	})
 	check("another address", b.keepEndpoints, 7, "192.0.2.1")
-	if e, slice := endpointsOf(t, store); e.Labels["mine"] != "kept" || len(slice.Endpoints) != 2 || *slice.Endpoints[1].NodeName != "n" {
+	if e, slice := endpointsOf(t, store); e.Labels["mine"] != "kept" || len(slice.Endpoints) != 2 ||
+		*slice.Endpoints[1].NodeName != "n" {
 		t.Errorf("labels %v, slice %+v", e.Labels, slice.Endpoints)
 	}
 	check("a start", b.ensureEndpoints, 6443, "192.0.2.1")
@@ -98,7 +104,7 @@ func TestSliceThatWasChanged(t *testing.T) {
 		if err := b.keepEndpoints(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Update(ctx, resource, "default", "kubernetes", func(o kinds.Object) (kinds.Object, error) {
+		if _, err := store.Update(ctx, resource, "default", "kubernetes", func(o api.Object) (api.Object, error) {
 			f(o.(*discoveryv1.EndpointSlice))
 			return o, nil
 		}); err != nil {
@@ -132,7 +138,8 @@ func TestSliceThatWasChanged(t *testing.T) {
 	if err := b.keepEndpoints(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, slice := endpointsOf(t, store); slice.AddressType != discoveryv1.AddressTypeIPv6 || len(slice.Endpoints) != 1 {
+	if _, slice := endpointsOf(t, store); slice.AddressType != discoveryv1.AddressTypeIPv6 ||
+		len(slice.Endpoints) != 1 {
 		t.Errorf("of the other family: %+v", slice)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	suggested "k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/flowcontrol"
 )
 
@@ -26,7 +26,7 @@ var (
 // fairness is one of these objects.
 type fairness struct {
 	resource  schema.GroupResource
-	object    kinds.Object
+	object    api.Object
 	mandatory bool
 }
 
@@ -67,26 +67,28 @@ func (b *Bootstrap) fairnessSteps() []step {
 // keepFairness takes all these steps again.
 func (b *Bootstrap) keepFairness(ctx context.Context) error { return takeAll(ctx, b.fairnessSteps()) }
 
-// ensureFairness creates the object, or brings it back to what it should be unless somebody took it over.
+// ensureFairness creates the object, or restores it unless a user took it over.
 func (b *Bootstrap) ensureFairness(ctx context.Context, want fairness) error {
-	first := want.object.DeepCopyObject().(kinds.Object)
+	first := want.object.DeepCopyObject().(api.Object)
 	first.SetAnnotations(map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"})
-	return b.write(ctx, want.resource, first, func(obj kinds.Object) bool {
+	return b.write(ctx, want.resource, first, func(obj api.Object) bool {
 		said, ok := autoUpdate(obj)
-		// Who doesn't say it with the annotation says it by a change of the spec.
+		// Without the annotation, a change of the spec counts as a takeover.
 		keep := want.mandatory || ok && said || !ok && obj.GetGeneration() == 1
-		annotated := (!ok || said != keep) && annotate(obj, flowcontrolv1.AutoUpdateAnnotationKey, strconv.FormatBool(keep))
+		annotated := (!ok || said != keep) &&
+			annotate(obj, flowcontrolv1.AutoUpdateAnnotationKey, strconv.FormatBool(keep))
 		return keep && setFairness(obj, want.object) || annotated
 	})
 }
 
-// autoUpdate is what the annotation says about whether the system looks after the object, if it says anything that can be understood.
-func autoUpdate(obj kinds.Object) (keep, ok bool) {
+// autoUpdate is what the annotation says about whether the system looks after the object, if it says anything that can
+// be understood.
+func autoUpdate(obj api.Object) (keep, ok bool) {
 	keep, err := strconv.ParseBool(obj.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey])
 	return keep, err == nil
 }
 
-func annotate(obj kinds.Object, key, value string) (changed bool) {
+func annotate(obj api.Object, key, value string) (changed bool) {
 	annotations := obj.GetAnnotations()
 	if annotations[key] == value {
 		return false
@@ -100,7 +102,7 @@ func annotate(obj kinds.Object, key, value string) (changed bool) {
 }
 
 // setFairness gives obj the spec of want. What is exempt may be given a share of its own by administrators.
-func setFairness(obj, want kinds.Object) (changed bool) {
+func setFairness(obj, want api.Object) (changed bool) {
 	switch obj := obj.(type) {
 	case *flowcontrolv1.FlowSchema:
 		spec := want.(*flowcontrolv1.FlowSchema).Spec.DeepCopy()
@@ -132,7 +134,8 @@ func (b *Bootstrap) forgetFairness(ctx context.Context) error {
 			if keep, ok := autoUpdate(obj); known.Has(resource.Resource+"/"+obj.GetName()) || !ok || !keep {
 				continue
 			}
-			if err := b.cfg.Objects.Delete(ctx, resource, "", obj.GetName(), obj.GetUID()); err != nil && !apierrors.IsNotFound(err) {
+			if err := b.cfg.Objects.Delete(ctx, resource, "", obj.GetName(), obj.GetUID()); err != nil &&
+				!apierrors.IsNotFound(err) {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -36,7 +36,7 @@ func TestFairnessIsKept(t *testing.T) {
 	}
 	change := func(name string, f func(*flowcontrolv1.PriorityLevelConfiguration)) {
 		t.Helper()
-		if _, err := store.Update(ctx, priorityLevels, "", name, func(o kinds.Object) (kinds.Object, error) {
+		if _, err := store.Update(ctx, priorityLevels, "", name, func(o api.Object) (api.Object, error) {
 			f(o.(*flowcontrolv1.PriorityLevelConfiguration))
 			return o, nil
 		}); err != nil {
@@ -93,8 +93,10 @@ func TestFairnessIsKept(t *testing.T) {
 		"node-high":       {40, "T"},
 	} {
 		l := level(name)
-		if got := *l.Spec.Limited.NominalConcurrencyShares; got != want.shares || l.Annotations[flowcontrolv1.AutoUpdateAnnotationKey] != want.annotation {
-			t.Errorf("%s: %d shares, annotations %v; want %d, %s", name, got, l.Annotations, want.shares, want.annotation)
+		if got := *l.Spec.Limited.NominalConcurrencyShares; got != want.shares ||
+			l.Annotations[flowcontrolv1.AutoUpdateAnnotationKey] != want.annotation {
+			t.Errorf("%s: %d shares, annotations %v; want %d, %s", name, got, l.Annotations, want.shares,
+				want.annotation)
 		}
 	}
 	if got := *level("exempt").Spec.Exempt.NominalConcurrencyShares; got != 9 {

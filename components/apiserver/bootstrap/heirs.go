@@ -8,21 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 var clusterRoles, clusterRoleBindings = rbacv1.Resource("clusterroles"), rbacv1.Resource("clusterrolebindings")
 
 // splitRoles have their rules in a role of another name since Kubernetes 1.9, and are made of that.
-var splitRoles = map[string]string{"admin": "system:aggregate-to-admin", "edit": "system:aggregate-to-edit", "view": "system:aggregate-to-view"}
+var splitRoles = map[string]string{"admin": "system:aggregate-to-admin", "edit": "system:aggregate-to-edit",
+	"view": "system:aggregate-to-view"}
 
 // The first of these bindings was about what the second is about, too, until Kubernetes 1.14.
 const discovery, publicInfo = "system:discovery", "system:public-info-viewer"
 
-// inherit makes roles and bindings out of those that were in their place when a former release wrote to the store, so that what was
-// changed there still counts.
-func (b *Bootstrap) inherit(ctx context.Context) error {
+// migrateRoles creates roles and bindings from the ones that former releases had in their place, so that changes made
+// to those are kept.
+func (b *Bootstrap) migrateRoles(ctx context.Context) error {
 	if b.cfg.NoRoles {
 		return nil
 	}
@@ -48,7 +49,8 @@ func (b *Bootstrap) inherit(ctx context.Context) error {
 }
 
 // stored returns an object, which isn't to be changed, or the zero value if there is none.
-func stored[P kinds.Object](ctx context.Context, b *Bootstrap, resource schema.GroupResource, name string) (none P, err error) {
+func stored[P api.Object](ctx context.Context, b *Bootstrap, resource schema.GroupResource, name string) (none P,
+	err error) {
 	obj, err := objects.As[P](b.cfg.Objects.Get(ctx, resource, "", name))
 	if apierrors.IsNotFound(err) {
 		return none, nil

@@ -41,13 +41,15 @@ func TestNamespacesAreKept(t *testing.T) {
 func TestPriorityClasses(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	resource := schedulingv1.Resource("priorityclasses")
-	store.Put(resource, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 7, Description: "mine"})
+	store.Put(resource, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"},
+		Value: 7, Description: "mine"})
 	if err := New(Config{Objects: store, Clock: clk}).Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]schedulingv1.PriorityClass{
 		"system-cluster-critical": {Value: 7, Description: "mine"},
-		"system-node-critical":    {Value: 2000001000, Description: "Used for system critical pods that must not be moved from their current node."},
+		"system-node-critical": {Value: 2000001000,
+			Description: "Used for system critical pods that must not be moved from their current node."},
 	} {
 		got, err := objects.As[*schedulingv1.PriorityClass](store.Get(ctx, resource, "", name))
 		if err != nil || got.Value != want.Value || got.Description != want.Description {
@@ -56,7 +58,8 @@ func TestPriorityClasses(t *testing.T) {
 	}
 }
 
-// TestTokenTrackingIsKept: a date that is none is mended, and what somebody deleted is there again, though not more often than every half hour.
+// TestTokenTrackingIsKept: an invalid date is repaired, and a deleted object is recreated, though not more often than
+// every half hour.
 func TestTokenTrackingIsKept(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	b, resource := New(Config{Objects: store, Clock: clk}), corev1.Resource("configmaps")
@@ -79,7 +82,8 @@ func TestTokenTrackingIsKept(t *testing.T) {
 		t.Errorf("two days later since %q", got)
 	}
 	for _, data := range []map[string]string{nil, {"since": "yesterday"}, {"since": "2023-14-11"}} {
-		store.Put(resource, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: trackingName}, Data: data})
+		store.Put(resource, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: trackingName}, Data: data})
 		if got := since(); got != "2023-11-16" {
 			t.Errorf("instead of %v since %q", data, got)
 		}

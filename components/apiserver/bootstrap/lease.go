@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/internal/follow"
 )
@@ -29,8 +29,8 @@ const (
 	// leaseDuration is how long a server that no longer renews counts as one of the cluster's.
 	leaseDuration = time.Hour
 	renewEvery    = 10 * time.Second
-	// mendEvery is how soon system namespaces are there again after somebody deleted them, and the objects of priority and fairness what
-	// they should be.
+	// mendEvery is the interval at which deleted system namespaces are recreated, and the flow control objects are
+	// restored.
 	mendEvery = time.Minute
 	// leaveTimeout is for how long a server that ends tries to take back each thing that tells of it.
 	leaveTimeout = 10 * time.Second
@@ -42,8 +42,8 @@ const (
 
 var leases = coordinationv1.Resource("leases")
 
-// LeaseName is the name of the Lease that tells of a server. It is the same after each restart (KEP-1965): a sum over the
-// host and the program, each after its length in two bytes.
+// LeaseName is the name of the Lease that tells of a server. It is the same after each restart (KEP-1965): a sum over
+// the host and the program, each after its length in two bytes.
 func LeaseName(host string) string {
 	var named []byte
 	for _, part := range []string{host, identity} {
@@ -56,10 +56,10 @@ func LeaseName(host string) string {
 // IsServer reports whether a Lease of the system's namespace tells of an API server.
 func IsServer(lease metav1.Object) bool { return lease.GetLabels()[identityLabel] == identity }
 
-// holder is who holds the Lease of this server: this run of it.
+// holder is the holder of this server's Lease: this run of it.
 func (b *Bootstrap) holder() string { return LeaseName(b.cfg.Identity) + "_" + b.life }
 
-// beginLease makes the Lease of this server anew: nobody is to take what is left of a former run for this one.
+// beginLease recreates the Lease of this server: that of a former run must not be taken for this one's.
 func (b *Bootstrap) beginLease(ctx context.Context) error {
 	if b.cfg.NoLease {
 		return nil
@@ -79,7 +79,8 @@ func (b *Bootstrap) endLease(ctx context.Context) error {
 	if b.cfg.NoLease {
 		return nil
 	}
-	return b.deleteLease(ctx, func(l *coordinationv1.Lease) bool { return ptr.Deref(l.Spec.HolderIdentity, "") == b.holder() })
+	return b.deleteLease(ctx,
+		func(l *coordinationv1.Lease) bool { return ptr.Deref(l.Spec.HolderIdentity, "") == b.holder() })
 }
 
 // deleteLease deletes such a Lease of this host. Another one may come meanwhile, which stays.
@@ -121,14 +122,15 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 		return nil
 	}
 	lease := b.lease()
-	return b.write(ctx, leases, lease, func(obj kinds.Object) bool {
+	return b.write(ctx, leases, lease, func(obj api.Object) bool {
 		current := obj.(*coordinationv1.Lease)
 		setLabels(current, lease.Labels)
 		for key, value := range lease.Annotations {
 			metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 		}
 		current.Spec.RenewTime = lease.Spec.RenewTime
-		current.Spec.HolderIdentity, current.Spec.LeaseDurationSeconds = lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds
+		current.Spec.HolderIdentity, current.Spec.LeaseDurationSeconds = lease.Spec.HolderIdentity,
+			lease.Spec.LeaseDurationSeconds
 		return true
 	})
 }
@@ -167,9 +169,9 @@ func (b *Bootstrap) ended(lease *coordinationv1.Lease) bool {
 	return lease.Spec.RenewTime.Add(life).Before(b.cfg.Clock.Now())
 }
 
-// Run puts this server, which is ready, among the endpoints of the Service "kubernetes". It keeps these, this server's lease, the system
-// namespaces, and what else may not stay as somebody made it, until ctx ends, and then takes back what it says of this server. What is
-// wrong with the configured ranges of cluster IPs is told to events.
+// Run puts this server, which is ready, among the endpoints of the Service "kubernetes". It keeps these, this server's
+// lease, the system namespaces and the other objects that must not be changed up to date until ctx ends, and then
+// removes the server's address and lease. Faults of the configured ranges of cluster IPs are reported as events.
 func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error {
 	b.events, b.running = events, true
 	b.keep(ctx, step{"endpoints", b.ensureEndpoints}, step{"service CIDR", b.ensureServiceCIDR})
@@ -186,21 +188,25 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 			b.leave(context.WithoutCancel(ctx))
 			return nil
 		case <-ticker.C():
-			b.keep(ctx, step{"lease", b.renewLease}, step{"service CIDR", b.ensureServiceCIDR}, step{"service", b.ensureService},
+			b.keep(ctx, step{"lease", b.renewLease}, step{"service CIDR", b.ensureServiceCIDR},
+				step{"service", b.ensureService},
 				step{"endpoints", b.keepEndpoints})
 		case <-often.C(): // as the files do of which it tells
 			err := takeAll(ctx, []step{
-				{"authentication of extension servers", b.ensureAuthenticationConfig}, {"tracking of legacy service account tokens", b.ensureTokenTracking},
+				{"authentication of extension servers", b.ensureAuthenticationConfig},
+				{"tracking of legacy service account tokens", b.ensureTokenTracking},
 			})
 			switch {
 			case err == nil:
 				said = ""
 			case ctx.Err() == nil && err.Error() != said:
-				klog.FromContext(ctx).Error(err, "Could not keep what tells others of tokens and certificates; trying again")
+				klog.FromContext(ctx).Error(err,
+					"Could not keep what tells others of tokens and certificates; trying again")
 				said = err.Error()
 			}
 		case <-rare.C():
-			b.keep(ctx, step{"system namespaces", b.keepNamespaces}, step{"flow schemas and priority levels", b.keepFairness},
+			b.keep(ctx, step{"system namespaces", b.keepNamespaces},
+				step{"flow schemas and priority levels", b.keepFairness},
 				step{"leases of servers that are gone", b.forgetServers})
 		}
 	}
@@ -210,7 +216,8 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 func (b *Bootstrap) keep(ctx context.Context, steps ...step) {
 	for _, s := range steps {
 		if err := s.run(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Could not keep what a cluster has from its first moment; trying again", "what", s.name)
+			klog.FromContext(ctx).Error(err, "Failed to maintain bootstrap objects; retrying",
+				"what", s.name)
 		}
 	}
 }
@@ -226,8 +233,8 @@ func takeAll(ctx context.Context, steps []step) error {
 	return errors.Join(errs...)
 }
 
-// leave takes back what others know this server by, all at once: a store that doesn't answer holds up the end of the server only for
-// leaveTimeout.
+// leave takes back what others know this server by, all at once: a store that doesn't answer holds up the end of the
+// server only for leaveTimeout.
 func (b *Bootstrap) leave(ctx context.Context) {
 	var leaving sync.WaitGroup
 	for _, s := range []step{{"endpoints", b.leaveEndpoints}, {"lease", b.endLease}} {
@@ -235,7 +242,7 @@ func (b *Bootstrap) leave(ctx context.Context) {
 			within, cancel := context.WithTimeout(ctx, leaveTimeout)
 			defer cancel()
 			if err := s.run(within); err != nil {
-				klog.FromContext(ctx).Error(err, "Could not take back what tells of this server", "what", s.name)
+				klog.FromContext(ctx).Error(err, "Failed to remove server lease and endpoints", "what", s.name)
 			}
 		})
 	}

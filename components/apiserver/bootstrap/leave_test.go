@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -31,14 +31,14 @@ type slow struct {
 	takes map[string]time.Duration
 }
 
-func (s *slow) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s *slow) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	if err := s.wait(ctx, resource); err != nil {
 		return nil, err
 	}
 	return s.Store.Get(ctx, resource, namespace, name)
 }
 
-func (s *slow) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s *slow) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	return s.Get(ctx, resource, namespace, name)
 }
 
@@ -58,8 +58,8 @@ func (s *slow) wait(ctx context.Context, resource schema.GroupResource) error {
 	}
 }
 
-// TestLeavesASlowStore: a server that ends waits a while for its store, and for each thing that tells of it as long; what it leaves behind
-// is an error.
+// TestLeavesASlowStore: a server that ends waits a while for its store, and for each thing that tells of it as long;
+// what it leaves behind is an error.
 func TestLeavesASlowStore(t *testing.T) {
 	for _, c := range []struct {
 		endpoints, lease, want time.Duration
@@ -76,12 +76,14 @@ func TestLeavesASlowStore(t *testing.T) {
 				Objects: store, Identity: "host", AdvertiseAddress: net.ParseIP("192.0.2.1"), SecurePort: 6443,
 				ServiceIP: net.ParseIP("10.96.0.1"), Servers: 1, Clock: clock.RealClock{},
 			})
-			if err := b.take(t.Context(), []step{{"lease", b.beginLease}, {"endpoints", b.ensureEndpoints}}); err != nil {
+			if err := b.take(t.Context(),
+				[]step{{"lease", b.beginLease}, {"endpoints", b.ensureEndpoints}}); err != nil {
 				t.Fatal(err)
 			}
 			var mu sync.Mutex
 			var lines []string
-			logger := funcr.New(func(_, line string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, line) }, funcr.Options{})
+			logger := funcr.New(func(_, line string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, line) },
+				funcr.Options{})
 			store.takes = map[string]time.Duration{"endpoints": c.endpoints, "leases": c.lease}
 			began := time.Now()
 			ended, end := context.WithCancel(klog.NewContext(t.Context(), logger))
@@ -96,7 +98,8 @@ func TestLeavesASlowStore(t *testing.T) {
 			if left := slices.Contains(c.left, "lease"); left != (err == nil) {
 				t.Errorf("%+v: of the lease: %v", c, err)
 			}
-			endpoints, err := objects.As[*corev1.Endpoints](store.Store.Get(t.Context(), corev1.Resource("endpoints"), "default", "kubernetes"))
+			endpoints, err := objects.As[*corev1.Endpoints](
+				store.Store.Get(t.Context(), corev1.Resource("endpoints"), "default", "kubernetes"))
 			if left := slices.Contains(c.left, "endpoints"); err != nil || left != (len(endpoints.Subsets) > 0) {
 				t.Errorf("%+v: endpoints are %v, %v", c, endpoints, err)
 			}
@@ -104,7 +107,8 @@ func TestLeavesASlowStore(t *testing.T) {
 				t.Errorf("%+v: it says %q", c, lines)
 			}
 			for i, what := range slices.Sorted(slices.Values(lines)) {
-				if !strings.Contains(what, `"error"="context deadline exceeded"`) || !strings.Contains(what, `"what"="`+c.left[i]+`"`) {
+				if !strings.Contains(what, `"error"="context deadline exceeded"`) ||
+					!strings.Contains(what, `"what"="`+c.left[i]+`"`) {
 					t.Errorf("%+v: it says %q", c, what)
 				}
 			}
@@ -115,7 +119,8 @@ func TestLeavesASlowStore(t *testing.T) {
 // replaced is a store in which a Lease is another one as soon as it was read.
 type replaced struct{ *objectstest.Store }
 
-func (s replaced) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
+func (s replaced) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string,
+	uid types.UID) error {
 	return s.Store.Delete(ctx, resource, namespace, name, uid+"-former")
 }
 
@@ -136,7 +141,7 @@ type deaf struct {
 	asked bool
 }
 
-func (s *deaf) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s *deaf) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	if resource.Resource == "endpoints" && !s.asked {
 		s.asked = true
 		return nil, apierrors.NewServiceUnavailable("not now")

@@ -8,7 +8,8 @@ import (
 )
 
 func (b *Bootstrap) namespaceSteps() (steps []step) {
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic,
+		corev1.NamespaceNodeLease} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		steps = append(steps, step{"namespace " + name, func(ctx context.Context) error {
 			return b.createMissing(ctx, corev1.Resource("namespaces"), namespace)
@@ -17,7 +18,7 @@ func (b *Bootstrap) namespaceSteps() (steps []step) {
 	return steps
 }
 
-// keepNamespaces makes those again that somebody has deleted: the one of the nodes' leases isn't protected from that.
+// keepNamespaces recreates deleted system namespaces: kube-node-lease isn't protected from deletion.
 func (b *Bootstrap) keepNamespaces(ctx context.Context) error {
 	return takeAll(ctx, b.namespaceSteps())
 }

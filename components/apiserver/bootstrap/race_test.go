@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
@@ -20,14 +20,15 @@ import (
 // written what this one is about to.
 type blind struct{ *objectstest.Store }
 
-func (b blind) Get(_ context.Context, resource schema.GroupResource, _, name string) (kinds.Object, error) {
+func (b blind) Get(_ context.Context, resource schema.GroupResource, _, name string) (api.Object, error) {
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
-// taken is a store in which another server has the address of the Service already, and stores the Service a moment later.
+// taken is a store in which another server has the address of the Service already, and stores the Service a moment
+// later.
 type taken struct{ blind }
 
-func (s taken) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+func (s taken) Create(ctx context.Context, resource schema.GroupResource, obj api.Object) (api.Object, error) {
 	if resource.Resource != "services" {
 		return s.blind.Create(ctx, resource, obj)
 	}
@@ -35,7 +36,7 @@ func (s taken) Create(ctx context.Context, resource schema.GroupResource, obj ki
 	return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, obj.GetName(), nil)
 }
 
-// outpaced is a store in which another server has deleted a slice, and made it anew, since this one looked.
+// outpaced is a store in which another server has deleted and recreated a slice since this one read it.
 type outpaced struct {
 	*objectstest.Store
 	gone bool
@@ -87,30 +88,32 @@ func TestAServerThatComesSecondAgrees(t *testing.T) {
 	}
 }
 
-// refusing is a store in which something else has the address of the Service. It counts how often somebody looks for the Service.
+// refusing is a store in which something else has the address of the Service. It counts the reads of the Service.
 type refusing struct {
 	*objectstest.Store
 	looks *int
 }
 
-func (s refusing) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+func (s refusing) Create(ctx context.Context, resource schema.GroupResource, obj api.Object) (api.Object, error) {
 	if resource.Resource != "services" {
 		return s.Store.Create(ctx, resource, obj)
 	}
 	return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, obj.GetName(), nil)
 }
 
-func (s refusing) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s refusing) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object,
+	error) {
 	if resource.Resource == "services" {
 		*s.looks++
 	}
 	return s.Store.Live(ctx, resource, namespace, name)
 }
 
-// TestRunWaitsForNobody: a server that runs has its lease to renew.
+// TestRunWaitsForNobody: Run must not block on other servers, as it has its lease to renew.
 func TestRunWaitsForNobody(t *testing.T) {
 	looks := 0
-	b := newBootstrap(refusing{&objectstest.Store{}, &looks}, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
+	b := newBootstrap(refusing{&objectstest.Store{}, &looks}, "one", "192.0.2.1",
+		testingclock.NewFakeClock(time.Unix(1700000000, 0)))
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := b.Run(ended, nil); err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -29,10 +29,12 @@ func (b *Bootstrap) policySteps() []step {
 		steps = append(steps, b.roleStep("role "+r.Namespace+"/"+r.Name, reconciliation.RoleRuleOwner{Role: r}))
 	}
 	for _, rb := range bindings {
-		steps = append(steps, b.bindingStep("cluster role binding "+rb.Name, reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: rb}))
+		steps = append(steps, b.bindingStep("cluster role binding "+rb.Name,
+			reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: rb}))
 	}
 	for _, rb := range policy.RoleBindings() {
-		steps = append(steps, b.bindingStep("role binding "+rb.Namespace+"/"+rb.Name, reconciliation.RoleBindingAdapter{RoleBinding: rb}))
+		steps = append(steps, b.bindingStep("role binding "+rb.Namespace+"/"+rb.Name,
+			reconciliation.RoleBindingAdapter{RoleBinding: rb}))
 	}
 	return steps
 }
@@ -40,7 +42,8 @@ func (b *Bootstrap) policySteps() []step {
 func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
-			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true, Client: &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}}).Run()
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true,
+				Client: &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}}).Run()
 			return err
 		})
 	}}
@@ -49,7 +52,8 @@ func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 func (b *Bootstrap) bindingStep(name string, binding reconciliation.RoleBinding) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
-			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Confirm: true, Client: &bindingClient{ctx: ctx, store: b.cfg.Objects, like: binding}}).Run()
+			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Confirm: true,
+				Client: &bindingClient{ctx: ctx, store: b.cfg.Objects, like: binding}}).Run()
 			return err
 		})
 	}}
@@ -80,7 +84,7 @@ func (c *roleClient) resource() schema.GroupResource {
 	return rbacv1.Resource("clusterroles")
 }
 
-func ruleOwner(obj kinds.Object, err error) (reconciliation.RuleOwner, error) {
+func ruleOwner(obj api.Object, err error) (reconciliation.RuleOwner, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +100,19 @@ func (c *roleClient) Get(namespace, name string) (reconciliation.RuleOwner, erro
 }
 
 func (c *roleClient) Create(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
-	made, err := ruleOwner(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+	made, err := ruleOwner(c.store.Create(c.ctx, c.resource(), in.GetObject().(api.Object)))
 	c.raced = apierrors.IsAlreadyExists(err)
 	return made, err
 }
 
 func (c *roleClient) Update(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
-	return ruleOwner(update(c.ctx, c.store, c.resource(), in.GetObject().(kinds.Object)))
+	return ruleOwner(update(c.ctx, c.store, c.resource(), in.GetObject().(api.Object)))
 }
 
-// read reads from memory, which costs nothing at a start, but from the store once another server that starts at the same
-// time was found to be faster: memory may not know yet what that one wrote.
-func read(ctx context.Context, store objects.Store, raced bool, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+// read reads from memory, which costs nothing at a start, but from the store once another server that starts at the
+// same time was found to be faster: memory may not know yet what that one wrote.
+func read(ctx context.Context, store objects.Store, raced bool, resource schema.GroupResource, namespace,
+	name string) (api.Object, error) {
 	if raced {
 		return store.Live(ctx, resource, namespace, name)
 	}
@@ -115,13 +120,15 @@ func read(ctx context.Context, store objects.Store, raced bool, resource schema.
 }
 
 // update writes obj over the version that it was made from.
-func update(ctx context.Context, store objects.Store, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
-	return store.Update(ctx, resource, obj.GetNamespace(), obj.GetName(), func(current kinds.Object) (kinds.Object, error) {
-		if current.GetResourceVersion() != obj.GetResourceVersion() {
-			return nil, apierrors.NewConflict(resource, obj.GetName(), nil)
-		}
-		return obj, nil
-	})
+func update(ctx context.Context, store objects.Store, resource schema.GroupResource, obj api.Object) (api.Object,
+	error) {
+	return store.Update(ctx, resource, obj.GetNamespace(), obj.GetName(),
+		func(current api.Object) (api.Object, error) {
+			if current.GetResourceVersion() != obj.GetResourceVersion() {
+				return nil, apierrors.NewConflict(resource, obj.GetName(), nil)
+			}
+			return obj, nil
+		})
 }
 
 // bindingClient is the store as the reconciliation of bindings sees it.
@@ -139,7 +146,7 @@ func (c *bindingClient) resource() schema.GroupResource {
 	return rbacv1.Resource("clusterrolebindings")
 }
 
-func roleBinding(obj kinds.Object, err error) (reconciliation.RoleBinding, error) {
+func roleBinding(obj api.Object, err error) (reconciliation.RoleBinding, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +162,13 @@ func (c *bindingClient) Get(namespace, name string) (reconciliation.RoleBinding,
 }
 
 func (c *bindingClient) Create(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
-	made, err := roleBinding(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+	made, err := roleBinding(c.store.Create(c.ctx, c.resource(), in.GetObject().(api.Object)))
 	c.raced = apierrors.IsAlreadyExists(err)
 	return made, err
 }
 
 func (c *bindingClient) Update(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
-	return roleBinding(update(c.ctx, c.store, c.resource(), in.GetObject().(kinds.Object)))
+	return roleBinding(update(c.ctx, c.store, c.resource(), in.GetObject().(api.Object)))
 }
 
 func (c *bindingClient) Delete(namespace, name string, uid types.UID) error {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 const serviceName = "kubernetes"
@@ -20,7 +20,7 @@ const serviceName = "kubernetes"
 // ServicePort is where the Service listens by which the cluster reaches API servers.
 const ServicePort = 443
 
-// reachable: without an address that others can use, or if nobody is to keep them, the Service has no endpoints.
+// reachable: without an address that others can use, or without a reconciler of endpoints, the Service has none.
 func (b *Bootstrap) reachable() bool {
 	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil && (b.cfg.Masters != nil || b.cfg.Servers > 0)
 }
@@ -42,7 +42,8 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 			IPFamilyPolicy:  ptr.To(corev1.IPFamilyPolicySingleStack),
 			SessionAffinity: corev1.ServiceAffinityNone,
 			Ports: []corev1.ServicePort{{
-				Name: "https", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt(b.cfg.SecurePort),
+				Name: "https", Protocol: corev1.ProtocolTCP, Port: ServicePort,
+				TargetPort: intstr.FromInt(b.cfg.SecurePort),
 			}},
 		},
 	}
@@ -52,8 +53,9 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 	return b.createMissing(ctx, corev1.Resource("services"), service)
 }
 
-// write creates obj, or lets change mend what is stored; change reports whether it had to.
-func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, obj kinds.Object, change func(kinds.Object) bool) error {
+// write creates obj, or lets change repair what is stored; change reports whether it had to.
+func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, obj api.Object,
+	change func(api.Object) bool) error {
 	current, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
 	if apierrors.IsNotFound(err) {
 		if _, err = b.cfg.Objects.Create(ctx, resource, obj); err == nil {
@@ -64,20 +66,21 @@ func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, ob
 		}
 	} else if err != nil {
 		return err
-	} else if !change(current.DeepCopyObject().(kinds.Object)) {
+	} else if !change(current.DeepCopyObject().(api.Object)) {
 		return nil
 	}
-	_, err = b.cfg.Objects.Update(ctx, resource, obj.GetNamespace(), obj.GetName(), func(stored kinds.Object) (kinds.Object, error) {
-		change(stored)
-		return stored, nil
-	})
+	_, err = b.cfg.Objects.Update(ctx, resource, obj.GetNamespace(), obj.GetName(),
+		func(stored api.Object) (api.Object, error) {
+			change(stored)
+			return stored, nil
+		})
 	return err
 }
 
-// appears waits for an object that could not be created because another server that starts at the same time creates it just
-// now: it is there already, or its address is taken for it. Where nobody does, refusal is why it could not be created. Run, which has
-// a lease to renew and tries again soon, looks only once.
-func (b *Bootstrap) appears(ctx context.Context, resource schema.GroupResource, obj kinds.Object, refusal error) error {
+// appears waits for an object that could not be created because another server that starts at the same time creates it
+// just now: it is there already, or its address is taken for it. If it doesn't appear, refusal is why it could not be
+// created. Run, which has a lease to renew and tries again soon, looks only once.
+func (b *Bootstrap) appears(ctx context.Context, resource schema.GroupResource, obj api.Object, refusal error) error {
 	if !apierrors.IsAlreadyExists(refusal) && !apierrors.IsInvalid(refusal) {
 		return refusal
 	}

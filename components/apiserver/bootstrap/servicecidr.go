@@ -11,11 +11,12 @@ import (
 	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingapply "k8s.io/client-go/applyconfigurations/networking/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// ServiceCIDRManager is who tells that the addresses of this server's configuration can be taken, as upstream's controller does.
+// ServiceCIDRManager is the field manager of the condition that the addresses of this server's configuration can be
+// allocated, as upstream's controller is.
 const ServiceCIDRManager = "kubernetes-service-cidr-controller"
 
 // serviceCIDR is the object that tells which addresses Services get by this server's configuration.
@@ -27,7 +28,8 @@ func (b *Bootstrap) serviceCIDR() *networkingv1.ServiceCIDR {
 	return cidr
 }
 
-// createServiceCIDR makes that object. Later ranges come as further objects (KEP-1880), so one that is there keeps its ranges.
+// createServiceCIDR makes that object. Later ranges come as further objects (KEP-1880), so one that is there keeps its
+// ranges.
 func (b *Bootstrap) createServiceCIDR(ctx context.Context) error {
 	if len(b.cfg.ServiceCIDRs) == 0 {
 		return nil
@@ -37,8 +39,8 @@ func (b *Bootstrap) createServiceCIDR(ctx context.Context) error {
 
 var serviceCIDRs = networkingv1.Resource("servicecidrs")
 
-// ensureServiceCIDR makes that object, and tells in its status that its addresses can be taken. A server doesn't wait for this to be
-// ready, as upstream's doesn't.
+// ensureServiceCIDR makes that object, and tells in its status that its addresses can be taken. A server doesn't wait
+// for this to be ready, as upstream's doesn't.
 func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 	if len(b.cfg.ServiceCIDRs) == 0 {
 		return nil
@@ -52,12 +54,13 @@ func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 		return err
 	}
 	if is, was := cidr.Spec.CIDRs, current.Spec.CIDRs; len(is) == 2 && len(was) == 1 && is[0] == was[0] {
-		_, err = b.cfg.Objects.Update(ctx, resource, "", serviceName, func(stored kinds.Object) (kinds.Object, error) {
+		_, err = b.cfg.Objects.Update(ctx, resource, "", serviceName, func(stored api.Object) (api.Object, error) {
 			stored.(*networkingv1.ServiceCIDR).Spec.CIDRs = is // of the other family, too
 			return stored, nil
 		})
 		if err != nil {
-			b.warn(current, reasonFailed, "The default ServiceCIDR can not be upgraded from %s to dual stack %v : %v", is[0], is, err)
+			b.warn(current, reasonFailed, "The default ServiceCIDR can not be upgraded from %s to dual stack %v : %v",
+				is[0], is, err)
 		}
 		return err
 	}
@@ -66,19 +69,24 @@ func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 	}
 	if !slices.Equal(current.Spec.CIDRs, cidr.Spec.CIDRs) {
 		b.warnOnce(&b.toldOfRanges, current, "KubernetesDefaultServiceCIDRInconsistent",
-			"The default ServiceCIDR %v does not match the controller flag configurations %s", current.Spec.CIDRs, cidr.Spec.CIDRs)
+			"The default ServiceCIDR %v does not match the controller flag configurations %s", current.Spec.CIDRs,
+			cidr.Spec.CIDRs)
 		return nil
 	}
 	const ready = networkingv1.ServiceCIDRConditionReady
-	if c := meta.FindStatusCondition(current.Status.Conditions, ready); c != nil && c.Status != metav1.ConditionUnknown {
+	if c := meta.FindStatusCondition(current.Status.Conditions, ready); c != nil &&
+		c.Status != metav1.ConditionUnknown {
 		if c.Status == metav1.ConditionFalse {
 			b.warnOnce(&b.toldOfUnready, current, c.Reason, "Configuration matches, but %s", c.Message)
 		}
 		return nil // once it stands, the condition is the controllers' business
 	}
-	status := networkingapply.ServiceCIDRStatus().WithConditions(metaapply.Condition().WithType(ready).WithStatus(metav1.ConditionTrue).
-		WithMessage("Kubernetes default Service CIDR is ready").WithLastTransitionTime(metav1.NewTime(b.cfg.Clock.Now())))
-	_, err = b.cfg.Objects.ApplyStatus(ctx, resource, "", serviceName, ServiceCIDRManager, networkingapply.ServiceCIDR(serviceName).WithStatus(status))
+	status := networkingapply.ServiceCIDRStatus().WithConditions(
+		metaapply.Condition().WithType(ready).WithStatus(metav1.ConditionTrue).
+			WithMessage("Kubernetes default Service CIDR is ready").WithLastTransitionTime(
+			metav1.NewTime(b.cfg.Clock.Now())))
+	_, err = b.cfg.Objects.ApplyStatus(ctx, resource, "", serviceName, ServiceCIDRManager,
+		networkingapply.ServiceCIDR(serviceName).WithStatus(status))
 	if err != nil {
 		b.warn(current, reasonFailed, "The default ServiceCIDR Status can not be set to Ready=True")
 	}
@@ -95,7 +103,7 @@ func (b *Bootstrap) warn(about *networkingv1.ServiceCIDR, reason, text string, a
 	}
 }
 
-// warnOnce tells what stays as it is until somebody does something about it.
+// warnOnce reports a fault that only an administrator can fix.
 func (b *Bootstrap) warnOnce(told *bool, about *networkingv1.ServiceCIDR, reason, text string, args ...any) {
 	if b.events != nil && !*told {
 		*told = true

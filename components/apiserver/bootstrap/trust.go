@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/cert"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -33,15 +33,16 @@ const (
 	proxyNames        = "requestheader-allowed-names"
 )
 
-// trust is whom API servers believe: certificates of two kinds, and lists by their key.
+// trust is the configuration that API servers authenticate with: certificate authorities of two kinds, and lists by
+// their key.
 type trust struct {
 	clients, proxies []byte   // PEM
 	keys             []string // of the lists
 	lists            map[string][]string
 }
 
-// ensureAuthenticationConfig tells extension servers whom this server trusts, besides those whom other API servers wrote down
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
+// ensureAuthenticationConfig publishes for extension servers the authorities that this server trusts, besides those
+// that other API servers published (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
 func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 	configMaps := corev1.Resource("configmaps")
 	told, err := objects.As[*corev1.ConfigMap](b.cfg.Objects.Get(ctx, configMaps, metav1.NamespaceSystem, trustName))
@@ -55,9 +56,10 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 	if err != nil || maps.Equal(told.Data, data) {
 		return err
 	}
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName}, Data: data}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
+		Data: data}
 	var unread error
-	err = b.write(ctx, configMaps, configMap, func(obj kinds.Object) bool {
+	err = b.write(ctx, configMaps, configMap, func(obj api.Object) bool {
 		current := obj.(*corev1.ConfigMap)
 		data, unread = b.toTell(current.Data) // another server may have been faster
 		if unread != nil || maps.Equal(current.Data, data) {
@@ -66,7 +68,8 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 		current.Data = data
 		return true
 	})
-	if apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) { // with what others wrote: who still is there writes again
+	// with what others published: servers that are still alive publish again
+	if apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) {
 		if err := b.cfg.Objects.Delete(ctx, configMaps, metav1.NamespaceSystem, trustName, told.UID); err != nil {
 			return err
 		}
@@ -114,7 +117,8 @@ func (b *Bootstrap) proxyLists() []string {
 }
 
 func readTrust(data map[string]string, keys []string) (trust, error) {
-	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), keys: keys, lists: map[string][]string{}}
+	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), keys: keys,
+		lists: map[string][]string{}}
 	for _, key := range keys {
 		if text := data[key]; text != "" {
 			var list []string

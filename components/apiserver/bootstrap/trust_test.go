@@ -20,7 +20,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/authn"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -34,7 +34,8 @@ func authorityUntil(t *testing.T, notAfter time.Time) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: notAfter}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		NotAfter: notAfter}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -44,28 +45,33 @@ func authorityUntil(t *testing.T, notAfter time.Time) string {
 
 func toldOf(t *testing.T, store objects.Store) map[string]string {
 	t.Helper()
-	told, err := objects.As[*corev1.ConfigMap](store.Get(t.Context(), corev1.Resource("configmaps"), metav1.NamespaceSystem, trustName))
+	told, err := objects.As[*corev1.ConfigMap](
+		store.Get(t.Context(), corev1.Resource("configmaps"), metav1.NamespaceSystem, trustName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return told.Data
 }
 
-// TestTrustOfAll: extension servers are told of the authorities of all API servers, of those that one had before too, until they
-// expire.
+// TestTrustOfAll: extension servers are told of the authorities of all API servers, of those that one had before too,
+// until they expire.
 func TestTrustOfAll(t *testing.T) {
 	short, long := trustStart.Add(time.Hour), trustStart.Add(1000*time.Hour)
-	brief, clients, next, proxies := authorityUntil(t, short), authorityUntil(t, long), authorityUntil(t, long), authorityUntil(t, long)
+	brief, clients, next, proxies := authorityUntil(t, short), authorityUntil(t, long), authorityUntil(t, long),
+		authorityUntil(t, long)
 	store, clk := &objectstest.Store{}, testingclock.NewFakeClock(trustStart)
 	now := brief + clients
 	b := New(Config{
 		Objects: store, Clock: clk,
-		ClientCA: func() []byte { return []byte(now) }, RequestHeaderCA: func() []byte { return []byte("# of proxies\n" + proxies) },
-		RequestHeader: authn.RequestHeader{UsernameHeaders: []string{"X-Remote-User"}, AllowedNames: []string{"b", "a"}},
+		ClientCA:        func() []byte { return []byte(now) },
+		RequestHeaderCA: func() []byte { return []byte("# of proxies\n" + proxies) },
+		RequestHeader: authn.RequestHeader{UsernameHeaders: []string{"X-Remote-User"},
+			AllowedNames: []string{"b", "a"}},
 	})
 	lists := map[string]string{
-		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": "[]", "requestheader-extra-headers-prefix": "[]",
-		"requestheader-allowed-names": `["b","a"]`, "requestheader-client-ca-file": proxies,
+		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": "[]",
+		"requestheader-extra-headers-prefix": "[]",
+		"requestheader-allowed-names":        `["b","a"]`, "requestheader-client-ca-file": proxies,
 	}
 	check := func(when, clients string) {
 		t.Helper()
@@ -91,12 +97,15 @@ func TestTrustOfAll(t *testing.T) {
 	clk.SetTime(short.Add(trustSlack))
 	check("expired for long", clients+next)
 
-	other := New(Config{Objects: store, Clock: clk, RequestHeaderCA: func() []byte { return []byte(proxies) }, RequestHeader: authn.RequestHeader{
-		UsernameHeaders: []string{"X-Remote-User", "X-User"}, UIDHeaders: []string{"X-UID"}, AllowedNames: []string{"c", "a"}}})
+	other := New(Config{Objects: store, Clock: clk, RequestHeaderCA: func() []byte { return []byte(proxies) },
+		RequestHeader: authn.RequestHeader{
+			UsernameHeaders: []string{"X-Remote-User", "X-User"}, UIDHeaders: []string{"X-UID"},
+			AllowedNames: []string{"c", "a"}}})
 	if err := other.ensureAuthenticationConfig(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lists["requestheader-username-headers"], lists["requestheader-uid-headers"], lists["requestheader-allowed-names"] = `["X-Remote-User","X-User"]`, `["X-UID"]`, `["b","a","c"]`
+	lists["requestheader-username-headers"], lists["requestheader-uid-headers"],
+		lists["requestheader-allowed-names"] = `["X-Remote-User","X-User"]`, `["X-UID"]`, `["b","a","c"]`
 	check("beside another server", clients+next)
 }
 
@@ -104,10 +113,14 @@ func TestTrustOfAll(t *testing.T) {
 func TestTrustWithoutUIDs(t *testing.T) {
 	store, proxies := &objectstest.Store{}, authorityUntil(t, trustStart)
 	told := map[string]string{
-		"requestheader-client-ca-file": proxies, "requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": "[]",
-		"requestheader-extra-headers-prefix": "[]", "requestheader-allowed-names": "[]", "requestheader-uid-headers": "none",
+		"requestheader-client-ca-file": proxies, "requestheader-username-headers": `["X-Remote-User"]`,
+		"requestheader-group-headers":        "[]",
+		"requestheader-extra-headers-prefix": "[]", "requestheader-allowed-names": "[]",
+		"requestheader-uid-headers": "none",
 	}
-	store.Put(corev1.Resource("configmaps"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName}, Data: maps.Clone(told)})
+	store.Put(corev1.Resource("configmaps"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
+			Data: maps.Clone(told)})
 	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart), NoUIDHeaders: true})
 	if err := b.ensureAuthenticationConfig(t.Context()); err != nil {
 		t.Fatal(err)
@@ -121,24 +134,28 @@ func TestTrustWithoutUIDs(t *testing.T) {
 // TestTrustThatCannotBeRead is left alone.
 func TestTrustThatCannotBeRead(t *testing.T) {
 	store := &objectstest.Store{}
-	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart), ClientCA: func() []byte { return []byte(authorityUntil(t, trustStart)) }})
+	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart),
+		ClientCA: func() []byte { return []byte(authorityUntil(t, trustStart)) }})
 	for _, data := range []map[string]string{{"client-ca-file": "none"}, {"requestheader-allowed-names": "none"}} {
-		store.Put(corev1.Resource("configmaps"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName}, Data: data})
+		store.Put(corev1.Resource("configmaps"),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
+				Data: data})
 		if err := b.ensureAuthenticationConfig(t.Context()); err == nil || !maps.Equal(toldOf(t, store), data) {
 			t.Errorf("%v: %v, %v", data, err, toldOf(t, store))
 		}
 	}
 }
 
-// TestNothingToTell: a server that trusts nobody writes nothing, but for what has expired meanwhile.
+// TestNothingToTell: a server without authorities publishes nothing, and only removes expired certificates.
 func TestNothingToTell(t *testing.T) {
 	store := &objectstest.Store{}
 	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart)})
 	if err := b.ensureAuthenticationConfig(t.Context()); err != nil || store.Writes != 0 {
 		t.Errorf("%d writes, %v", store.Writes, err)
 	}
-	var told kinds.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
-		Data: map[string]string{"client-ca-file": authorityUntil(t, trustStart.Add(-time.Hour))}}
+	var told api.Object = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
+		Data:       map[string]string{"client-ca-file": authorityUntil(t, trustStart.Add(-time.Hour))}}
 	store.Put(corev1.Resource("configmaps"), told)
 	if err := b.ensureAuthenticationConfig(t.Context()); err != nil || len(toldOf(t, store)) != 0 {
 		t.Errorf("%v, %v", toldOf(t, store), err)
@@ -148,16 +165,20 @@ func TestNothingToTell(t *testing.T) {
 // crammed is a store that has no room for more in an object.
 type crammed struct{ objects.Store }
 
-func (s crammed) Update(_ context.Context, r schema.GroupResource, _, name string, _ func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
-	return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.Group, Kind: "ConfigMap"}, name, field.ErrorList{field.TooLong(field.NewPath(""), "", 1)})
+func (s crammed) Update(_ context.Context, r schema.GroupResource, _, name string,
+	_ func(api.Object) (api.Object, error)) (api.Object, error) {
+	return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.Group, Kind: "ConfigMap"}, name,
+		field.ErrorList{field.TooLong(field.NewPath(""), "", 1)})
 }
 
-// TestTrustThatNoLongerFits is begun anew.
+// TestTrustThatNoLongerFits: a value that no longer fits is replaced.
 func TestTrustThatNoLongerFits(t *testing.T) {
 	store, own := &objectstest.Store{}, authorityUntil(t, trustStart)
-	b := New(Config{Objects: crammed{store}, Clock: testingclock.NewFakeClock(trustStart), ClientCA: func() []byte { return []byte(own) }})
-	store.Put(corev1.Resource("configmaps"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
-		Data: map[string]string{"client-ca-file": authorityUntil(t, trustStart)}})
+	b := New(Config{Objects: crammed{store}, Clock: testingclock.NewFakeClock(trustStart),
+		ClientCA: func() []byte { return []byte(own) }})
+	store.Put(corev1.Resource("configmaps"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
+			Data: map[string]string{"client-ca-file": authorityUntil(t, trustStart)}})
 	if err := b.ensureAuthenticationConfig(t.Context()); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}

@@ -2,35 +2,36 @@ package cache
 
 import "time"
 
-// Where many watch the same, most of what an event costs is to wake each of them and to send a frame to each. So a bucket with
-// many watchers is woken in waves: the first event at once, and what comes until the next wave together. The distance of waves
-// grows with the number of watchers, as does the time that one takes.
+// Where there are many watchers of the same objects, most of the cost of an event is to wake each of them and to send a
+// frame to each. So a bucket with many watchers is woken in batches: the first event at once, and all events until the
+// next batch together. The interval of batches grows with the number of watchers, as does the time that one takes.
 const (
-	// crowd is the number of watchers from which on they are woken in waves.
+	// crowd is the number of watchers from which on they are woken in batches.
 	crowd = 32
 	// waveShare is the distance for each watcher: some times what the server takes to send to it.
 	waveShare = 50 * time.Microsecond
 	waveMax   = 20 * time.Millisecond
 )
 
-// waves are those of a bucket; they are guarded by Cache.mu.
-type waves struct {
+// wakeBatches are the times at which the watchers of a bucket are woken together; they are guarded by Cache.mu.
+type wakeBatches struct {
 	asleep []*Watcher // have something to read and don't know it
 	next   time.Time  // not before
-	coming bool       // somebody waits for next
+	coming bool       // a caller waits for next
 }
 
-// rouseAll wakes those who were dispatched something. It is called with c.mu held, when no more of the same revision comes.
+// rouseAll wakes the watchers that events were dispatched to. It is called with c.mu held, after the last event of a
+// revision.
 func (c *Cache) rouseAll() {
 	for i, b := range c.watchers.asleep {
-		c.rouse(b)
+		c.wakeUp(b)
 		c.watchers.asleep[i] = nil
 	}
 	c.watchers.asleep = c.watchers.asleep[:0]
 }
 
-// rouse wakes the watchers that asleep has, now or with the next wave.
-func (c *Cache) rouse(b *bucket) {
+// wakeUp wakes the watchers of sleeping buckets, now or with the next batch.
+func (c *Cache) wakeUp(b *bucket) {
 	if len(b.asleep) == 0 || b.coming {
 		return
 	}
@@ -46,7 +47,7 @@ func (c *Cache) rouse(b *bucket) {
 		defer timer.Stop()
 		select {
 		case <-timer.C():
-		case <-c.closed: // those who watch are told by then
+		case <-c.closed: // watchers are notified by then
 			return
 		}
 		c.mu.Lock()
@@ -58,7 +59,7 @@ func (c *Cache) rouse(b *bucket) {
 
 func (b *bucket) wave(now time.Time) {
 	for i, w := range b.asleep {
-		w.rouse()
+		w.wakeUp()
 		b.asleep[i] = nil
 	}
 	b.asleep = b.asleep[:0]

@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestWaves: a crowd is told of the first event at once, and of those that follow together, when it is time. Who watches with
-// few is told of each at once.
+// TestWaves: many watchers get the first event at once, and those that follow together, when the batch is due. Few
+// watchers get each event at once.
 func TestWaves(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Unix(1_000_000_000, 0))
 	f := start(t, memory.New(clock), Config{Clock: clock})

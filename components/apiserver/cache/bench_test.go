@@ -78,13 +78,15 @@ func BenchmarkUpdate(b *testing.B) {
 			f.create("a", fmt.Sprintf("p%d", i), "n")
 		}
 		parallel(b, func(i int) error {
-			_, err := f.pods.Update(f.ctx, f.pods.Key("a", fmt.Sprintf("p%d", i%objects)), nil, changing(func(p *corev1.Pod) { p.Generation++ }))
+			_, err := f.pods.Update(f.ctx, f.pods.Key("a", fmt.Sprintf("p%d", i%objects)), nil,
+				changing(func(p *corev1.Pod) { p.Generation++ }))
 			return err
 		})
 	})
 }
 
-// BenchmarkReadAfterOthers is a consistent read when the store's revision was moved by keys that the watch doesn't bring.
+// BenchmarkReadAfterOthers is a consistent read when the store's revision was moved by keys that the watch doesn't
+// bring.
 func BenchmarkReadAfterOthers(b *testing.B) {
 	benchmarkStores(b, func(b *testing.B, f *fixture) {
 		f.create("a", "x", "n")
@@ -120,7 +122,8 @@ func BenchmarkList(b *testing.B) {
 				l := f.list(ListOptions{})
 				out := counter(0)
 				err := serial.WriteList(&out, media, serial.List{
-					Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item, Meta: l.Meta(), Items: l.Bodies(format),
+					Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item, Meta: l.Meta(),
+					Items: l.Bodies(format),
 				})
 				if err != nil {
 					b.Fatal(err)
@@ -134,7 +137,8 @@ func BenchmarkList(b *testing.B) {
 			format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
 			for b.Loop() {
 				out := counter(0)
-				err := f.list(ListOptions{}).WriteZipped(&out, format, serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item})
+				err := f.list(ListOptions{}).WriteZipped(&out, format,
+					serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,7 +6,8 @@ import (
 )
 
 // budget bounds the memory of encodings over all caches that share it. What was used since it was last looked at stays;
-// of the rest, the oldest goes. Encodings of objects that are gone are freed by the garbage collector whatever the budget.
+// of the rest, the oldest goes. Encodings of objects that are gone are freed by the garbage collector whatever the
+// budget.
 type budget struct {
 	limit int64
 

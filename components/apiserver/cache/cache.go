@@ -14,30 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
 // Cache is one resource: all versions of a kind. All methods are safe for concurrent use. Their errors are API status
-// errors: NotFound, AlreadyExists, Conflict, Expired (410), Timeout (the resource version asked for lies ahead), BadRequest
-// (an unreadable resource version or continue token), ServiceUnavailable (the resource is being removed).
+// errors: NotFound, AlreadyExists, Conflict, Expired (410), Timeout (the resource version asked for lies ahead),
+// BadRequest (an unreadable resource version or continue token), ServiceUnavailable (the resource is being removed).
 type Cache struct {
-	set      *Set
-	kind     *kinds.Kind
-	resource schema.GroupResource
-	prefix   string // of all keys, with a slash
-	stored   *serial.Storage
-	formats  map[formatKey]*Format
-	indexed  []index
-	direct   bool // reads are never older than the store
-	counts   counts
-	flights  flights
-	puts     atomic.Int64 // objects that were written here
-	written  atomic.Int64 // revision of the newest write that was done here
-	broken   broken
-	zipped   runs
-	users    users
+	set           *Set
+	kind          *api.Kind
+	resource      schema.GroupResource
+	prefix        string // of all keys, with a slash
+	stored        *serial.Storage
+	formats       map[formatKey]*Format
+	indexed       []index
+	cacheDisabled bool // reads are never older than the store
+	counts        counts
+	pendingWrites pendingWrites
+	puts          atomic.Int64 // objects that were written here
+	written       atomic.Int64 // revision of the newest write that was done here
+	broken        broken
+	zipped        runs
+	users         users
 
 	ready  chan struct{} // closed with the first install
 	closed chan struct{}
@@ -56,7 +56,7 @@ type Cache struct {
 	watchers registry
 	sought   Entry // by Peek: has the key alone
 
-	different bool // from the store, when they were compared last; only who compares them asks
+	different bool // from the store, at the last comparison; used only by the comparison
 }
 
 // tree is the state: entries by key, and by (value, key) for each index.
@@ -67,7 +67,7 @@ type tree struct {
 
 type index struct {
 	field string
-	value func(kinds.Object) string
+	value func(api.Object) string
 }
 
 type indexed struct {
@@ -76,7 +76,8 @@ type indexed struct {
 }
 
 func newTree(indexes int) tree {
-	t := tree{items: btree.NewBTreeGOptions(func(a, b *Entry) bool { return a.Key < b.Key }, btree.Options{NoLocks: true})}
+	t := tree{items: btree.NewBTreeGOptions(func(a, b *Entry) bool { return a.Key < b.Key },
+		btree.Options{NoLocks: true})}
 	for range indexes {
 		t.indexes = append(t.indexes, btree.NewBTreeGOptions(func(a, b indexed) bool {
 			if a.value != b.value {
@@ -88,7 +89,7 @@ func newTree(indexes int) tree {
 	return t
 }
 
-func newCache(s *Set, kind *kinds.Kind) *Cache {
+func newCache(s *Set, kind *api.Kind) *Cache {
 	c := &Cache{
 		set: s, kind: kind,
 		resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource},
@@ -101,7 +102,7 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 	for _, field := range kind.Indexed {
 		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
 	}
-	if c.direct = s.config.Direct != nil && s.config.Direct(kind); c.direct {
+	if c.cacheDisabled = s.config.Direct != nil && s.config.Direct(kind); c.cacheDisabled {
 		c.history.few = fewDirect
 	}
 	c.counts.bookmarks = s.bookmarks.Load()
@@ -112,10 +113,10 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 }
 
 // Kind returns the row of the table.
-func (c *Cache) Kind() *kinds.Kind { return c.kind }
+func (c *Cache) Kind() *api.Kind { return c.kind }
 
 // Reread makes of an object that is written what is read from the store.
-func (c *Cache) Reread(obj kinds.Object) {
+func (c *Cache) Reread(obj api.Object) {
 	c.kind.Reread(obj, c.set.config.mediaOf(c.kind) != runtime.ContentTypeProtobuf)
 }
 
@@ -168,7 +169,8 @@ func (c *Cache) Ready() bool {
 func (c *Cache) read(kv *storage.KeyValue) *Entry {
 	e, err := c.decode(kv)
 	if err != nil {
-		klog.ErrorS(err, "An object in the store can't be read; reads of it fail", "key", kv.Key, "revision", kv.Revision)
+		klog.ErrorS(err, "Failed to read object from the store; reads of it fail", "key", kv.Key, "revision",
+			kv.Revision)
 		c.broken.add(kv.Key, fault{err, kv.Revision})
 		return nil
 	}
@@ -202,8 +204,9 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	return e, nil
 }
 
-// install replaces the whole state by what a list of all caches found. The watch that begins then brings what has come since: what
-// one before it has brought to a cache without a state is not to be looked at, it may be of a store that went back.
+// install replaces the whole state by what a list of all caches found. The watch that begins then brings what has come
+// since: what one before it has brought to a cache without a state is not to be looked at, it may be of a store that
+// went back.
 func (c *Cache) install(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,8 +214,8 @@ func (c *Cache) install(content []*Entry, revision int64) {
 	c.installLocked(content, revision)
 }
 
-// installFirst does so with a list of one cache, then applies what came meanwhile. It does nothing if the cache has a state: a list of
-// all caches, which may be newer, was faster.
+// installFirst does so with a list of one cache, then applies what came meanwhile. It does nothing if the cache has a
+// state: a list of all caches, which may be newer, was faster.
 func (c *Cache) installFirst(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +230,7 @@ func (c *Cache) installLocked(content []*Entry, revision int64) {
 	c.broken.settle()
 	c.counts.loads.Add(1)
 	c.counts.loaded.Add(int64(len(content)))
-	c.flights.settle()
+	c.pendingWrites.settle()
 	for _, e := range content {
 		c.state.items.Load(e)
 		c.enter(e)
@@ -247,7 +250,8 @@ func (c *Cache) installLocked(content []*Entry, revision int64) {
 	}
 }
 
-// apply takes the events of one revision of the store, between which nobody looks. Revisions come one by one, from one goroutine.
+// apply takes the events of one revision of the store; readers see all of them or none. Revisions come one by one, from
+// one goroutine.
 func (c *Cache) apply(events ...storage.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,10 +272,10 @@ func (c *Cache) apply(events ...storage.Event) {
 func (c *Cache) change(e *storage.Event) {
 	now := &change{revision: e.Revision, at: c.set.config.Clock.Now()}
 	if e.Type == storage.Put {
-		if now.entry = c.flights.landed(e); now.entry != nil {
+		if now.entry = c.pendingWrites.landed(e); now.entry != nil {
 			c.broken.remove(e.Key)
 		} else if now.entry = c.read(&e.KeyValue); now.entry == nil {
-			c.lose(e)
+			c.dropUnreadable(e)
 			return
 		}
 		now.prev, _ = c.state.items.Set(now.entry)
@@ -298,9 +302,9 @@ func (c *Cache) change(e *storage.Event) {
 	c.dispatch(now)
 }
 
-// lose takes an object out that was overwritten by what can't be read. There is no event for that, so nobody can go on
-// from before. It is called with c.mu held.
-func (c *Cache) lose(e *storage.Event) {
+// dropUnreadable removes an object that was overwritten by an unreadable value. There is no event for that, so watches
+// can't be resumed from an earlier revision. It is called with c.mu held.
+func (c *Cache) dropUnreadable(e *storage.Event) {
 	if prev, ok := c.state.items.Delete(&Entry{Key: e.Key}); ok {
 		c.leave(prev)
 	}
@@ -313,7 +317,7 @@ func (c *Cache) lose(e *storage.Event) {
 	c.watchers.endAll(c.broken.at(e.Key))
 }
 
-// forget drops what is remembered for those who come back, or page through lists, when they took too long.
+// forget drops what is remembered for resumed watches and paginated lists after they took too long.
 func (c *Cache) forget(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -378,7 +382,8 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.revisionLocked(), Events: c.events, Capacity: c.history.limit, Direct: c.direct}
+	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.revisionLocked(), Events: c.events,
+		Capacity: c.history.limit, Direct: c.cacheDisabled}
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.
@@ -389,8 +394,8 @@ func (c *Cache) Peek(key string) (*Entry, bool) {
 	return c.state.items.Get(&c.sought)
 }
 
-// PeekList calls yield for the entries of a namespace ("" for all) as the cache has them now, in the order of their keys,
-// until it returns false.
+// PeekList calls yield for the entries of a namespace ("" for all) as the cache has them now, in the order of their
+// keys, until it returns false.
 func (c *Cache) PeekList(namespace string, yield func(*Entry) bool) {
 	s, _ := c.snapshotNow()
 	if s.items.Len() == 0 {

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -21,13 +21,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // podKind is a row with an index, as that of pods.
-func podKind() *kinds.Kind {
-	return &kinds.Kind{
+func podKind() *api.Kind {
+	return &api.Kind{
 		Name: "Pod", Resource: "pods", Prefix: "pods", Namespaced: true, Hub: corev1.SchemeGroupVersion,
-		Versions: []kinds.Version{{GroupVersion: corev1.SchemeGroupVersion, New: func() kinds.Object { return &corev1.Pod{} }}},
-		Fields: map[string]func(kinds.Object) string{
-			"spec.nodeName": func(o kinds.Object) string { return o.(*corev1.Pod).Spec.NodeName },
-			"status.phase":  func(o kinds.Object) string { return string(o.(*corev1.Pod).Status.Phase) },
+		Versions: []api.Version{
+			{GroupVersion: corev1.SchemeGroupVersion, New: func() api.Object { return &corev1.Pod{} }}},
+		Fields: map[string]func(api.Object) string{
+			"spec.nodeName": func(o api.Object) string { return o.(*corev1.Pod).Spec.NodeName },
+			"status.phase":  func(o api.Object) string { return string(o.(*corev1.Pod).Status.Phase) },
 		},
 		Indexed: []string{"spec.nodeName"},
 	}
@@ -95,7 +96,7 @@ func (f *fixture) alter(namespace, name string, change func(*corev1.Pod)) *Entry
 }
 
 func changing(change func(*corev1.Pod)) Mutate {
-	return func(current *Entry) (kinds.Object, error) {
+	return func(current *Entry) (api.Object, error) {
 		p := current.Object.(*corev1.Pod).DeepCopy()
 		change(p)
 		return p, nil
@@ -197,7 +198,7 @@ func TestUpdateToTheSameWritesNothing(t *testing.T) {
 	created := f.create("a", "x", "")
 	for _, mutate := range []Mutate{
 		changing(func(*corev1.Pod) {}),
-		func(current *Entry) (kinds.Object, error) { return current.Object, nil },
+		func(current *Entry) (api.Object, error) { return current.Object, nil },
 	} {
 		again, err := f.pods.Update(f.ctx, created.Key, nil, mutate)
 		f.must(err)
@@ -232,7 +233,8 @@ func TestRacingUpdates(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for range each {
-				_, err := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil, changing(func(p *corev1.Pod) { p.Generation++ }))
+				_, err := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil,
+					changing(func(p *corev1.Pod) { p.Generation++ }))
 				if err != nil {
 					t.Error(err)
 				}

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// A run is a stretch of a list, compressed. Where runs begin is told by the keys alone (one key in runMean begins one), so
-// that a change of an object spoils no run but its own.
+// A run is a stretch of a list, compressed. Where runs begin is told by the keys alone (one key in runMean begins one),
+// so that a change of an object spoils no run but its own.
 const (
 	runMean = 64
 	runMax  = 4 * runMean
@@ -25,7 +25,7 @@ type runKey struct {
 	first     string  // key of its first entry
 	format    *Format // of the bodies; nil for rows without
 	keepKinds bool
-	rows      *kinds.Version // whose Table it is a part of; nil for lists
+	rows      *api.Version // whose Table it is a part of; nil for lists
 }
 
 type run struct {
@@ -53,16 +53,17 @@ func (l *List) CanZip() bool { return l.cache != nil && len(l.Entries) >= runsFr
 // can. Of out, Items and Meta are not used.
 func (l *List) WriteZipped(w io.Writer, f *Format, out serial.List) error {
 	out.Meta = l.Meta()
-	segments, err := l.segments(l.Entries, runKey{format: f, keepKinds: out.KeepKinds}, time.Time{}, func(entries []*Entry) (*run, error) {
-		bodies := make([][]byte, len(entries))
-		for i, e := range entries {
-			var err error
-			if bodies[i], err = e.Encoded(f); err != nil {
-				return nil, err
+	segments, err := l.segments(l.Entries, runKey{format: f, keepKinds: out.KeepKinds}, time.Time{},
+		func(entries []*Entry) (*run, error) {
+			bodies := make([][]byte, len(entries))
+			for i, e := range entries {
+				var err error
+				if bodies[i], err = e.Encoded(f); err != nil {
+					return nil, err
+				}
 			}
-		}
-		return &run{segment: serial.ItemSegment(f.Media, out, bodies)}, nil
-	})
+			return &run{segment: serial.ItemSegment(f.Media, out, bodies)}, nil
+		})
 	if err != nil {
 		return err
 	}
@@ -71,18 +72,19 @@ func (l *List) WriteZipped(w io.Writer, f *Format, out serial.List) error {
 
 // Rows are how entries are shown in Tables of a version, with bodies of a format or, if that is nil, none.
 type Rows struct {
-	Version *kinds.Version
+	Version *api.Version
 	Format  *Format
 	Make    func(entries []*Entry) iter.Seq2[serial.Row, error]
 }
 
-// WriteZippedTable writes the list's entries, in the order given, as a Table in JSON, compressed with gzip, from runs that were
-// compressed before and say the same now, where it can. out.Rows is not used.
+// WriteZippedTable writes the list's entries, in the order given, as a Table in JSON, compressed with gzip, from runs
+// that were compressed before and say the same now, where it can. out.Rows is not used.
 func (l *List) WriteZippedTable(w io.Writer, entries []*Entry, rows Rows, out serial.Table) error {
-	segments, err := l.segments(entries, runKey{format: rows.Format, rows: rows.Version}, out.Now, func(entries []*Entry) (*run, error) {
-		segment, until, err := serial.RowSegment(rows.Make(entries), out.Now)
-		return &run{segment: segment, from: out.Now, until: until}, err
-	})
+	segments, err := l.segments(entries, runKey{format: rows.Format, rows: rows.Version}, out.Now,
+		func(entries []*Entry) (*run, error) {
+			segment, until, err := serial.RowSegment(rows.Make(entries), out.Now)
+			return &run{segment: segment, from: out.Now, until: until}, err
+		})
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,8 @@ func (l *List) WriteZippedTable(w io.Writer, entries []*Entry, rows Rows, out se
 }
 
 // segments compresses entries, run by run, where they are not compressed already.
-func (l *List) segments(entries []*Entry, key runKey, now time.Time, compress func([]*Entry) (*run, error)) (out []*serial.Segment, err error) {
+func (l *List) segments(entries []*Entry, key runKey, now time.Time,
+	compress func([]*Entry) (*run, error)) (out []*serial.Segment, err error) {
 	for from := 0; from < len(entries); {
 		to := runEnd(entries, from)
 		key.first = entries[from].Key
@@ -115,8 +118,9 @@ func runEnd(entries []*Entry, from int) int {
 	return last
 }
 
-// run returns the compressed entries. Runs over the limit make room for all others at once: they are quickly made anew.
-func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64, compress func([]*Entry) (*run, error)) (*run, error) {
+// run returns the compressed entries. Runs over the limit evict all others at once: they are cheap to recreate.
+func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64,
+	compress func([]*Entry) (*run, error)) (*run, error) {
 	sum := sumOfEntries(entries)
 	r.mu.Lock()
 	old := r.kept[key]
@@ -141,7 +145,8 @@ func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64, com
 	return made, nil
 }
 
-// sumOfEntries tells entries apart. Where the store went back, as it was restored, others may have the revisions that are known.
+// sumOfEntries tells entries apart. Where the store went back, as it was restored, others may have the revisions that
+// are known.
 func sumOfEntries(entries []*Entry) uint64 {
 	const prime = 0x9E3779B97F4A7C15
 	sum := uint64(len(entries))

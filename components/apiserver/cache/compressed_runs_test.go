@@ -16,8 +16,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// TestZippedTables lets time pass, and objects change, between tables: none may show an age, or an object, of before. Where
-// nothing can have changed, nothing is made anew.
+// TestZippedTables lets time pass, and objects change, between tables: none may show an outdated age or object. Where
+// nothing can have changed, nothing is compressed again.
 func TestZippedTables(t *testing.T) {
 	f := startMemory(t)
 	for i := range 300 {
@@ -64,8 +64,9 @@ func TestZippedTables(t *testing.T) {
 	all := len(f.list(ListOptions{}).Entries)
 	// Restarts have times of their own, which may be the first to pass.
 	f.alter("a", "p100", func(p *corev1.Pod) {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 3, LastTerminationState: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(born.Add(30 * time.Second))}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{RestartCount: 3, LastTerminationState: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(born.Add(30 * time.Second))}}}}
 	})
 	for _, step := range []struct {
 		age       time.Duration

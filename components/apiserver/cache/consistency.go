@@ -16,9 +16,10 @@ import (
 const checkPeriod = 5 * time.Minute
 
 // errInconsistent: a cache has something else than the store. What readers get of it can't be trusted.
-var errInconsistent = errors.New("a cache is not what the store is: it is filled anew")
+var errInconsistent = errors.New("a cache differs from the store and is refilled")
 
-// difference is the first between a cache and the store at one revision. A key that only one of them has is at revision 0 in the other.
+// difference is the first between a cache and the store at one revision. A key that only one of them has is at revision
+// 0 in the other.
 type difference struct {
 	key            string
 	cached, stored int64
@@ -41,8 +42,8 @@ func (s *Set) check(ctx context.Context) {
 	}
 }
 
-// checkOne fills the caches anew if one is not what the store is. That is tried once: what is still different the next time, it
-// would not mend either.
+// checkOne refills the caches if one differs from the store. That is tried once: a difference that is still there the
+// next time would not be fixed by another refill.
 func (s *Set) checkOne(ctx context.Context, c *Cache) {
 	log := klog.FromContext(ctx)
 	found, revision, err := c.compare(ctx)
@@ -50,13 +51,13 @@ func (s *Set) checkOne(ctx context.Context, c *Cache) {
 	case ctx.Err() != nil:
 	case err != nil:
 		c.counts.unchecked.Add(1)
-		log.Error(err, "Comparing a cache with the store", "resource", c.resource)
+		log.Error(err, "Failed cache consistency check", "resource", c.resource)
 	case found == difference{}:
 		c.counts.same.Add(1)
 		c.different = false
 	default:
 		c.counts.different.Add(1)
-		log.Error(errInconsistent, "Comparing a cache with the store", "resource", c.resource, "revision", revision,
+		log.Error(errInconsistent, "Failed cache consistency check", "resource", c.resource, "revision", revision,
 			"key", found.key, "cached", found.cached, "stored", found.stored)
 		if end := s.refill.Load(); end != nil && !c.different {
 			(*end)(errInconsistent)

@@ -25,7 +25,8 @@ func TestCompare(t *testing.T) {
 	f.must(err)
 	_, err = f.store.Create(f.ctx, f.set.prefix+"others/a/x", []byte("?"), 0)
 	f.must(err)
-	for wait := time.Now().Add(time.Minute); f.pods.broken.at(f.pods.Key("a", "broken")) == nil && time.Now().Before(wait); {
+	for wait := time.Now().Add(time.Minute); f.pods.broken.at(f.pods.Key("a", "broken")) == nil &&
+		time.Now().Before(wait); {
 		time.Sleep(time.Millisecond)
 	}
 	for name, c := range map[string]struct {
@@ -33,12 +34,16 @@ func TestCompare(t *testing.T) {
 		want  difference
 	}{
 		"nothing": {func(*tree) {}, difference{}},
-		"lost":    {func(s *tree) { s.items.Delete(&Entry{Key: key(7)}) }, difference{key: key(7), stored: revisions[7]}},
+		"lost": {func(s *tree) { s.items.Delete(&Entry{Key: key(7)}) },
+			difference{key: key(7), stored: revisions[7]}},
 		"late": {func(s *tree) { s.items.Set(&Entry{Key: key(n - 2), Revision: 1}) },
 			difference{key: key(n - 2), cached: 1, stored: revisions[n-2]}},
-		"made up":  {func(s *tree) { s.items.Set(&Entry{Key: key(5) + "a", Revision: 9}) }, difference{key: key(5) + "a", cached: 9}},
-		"too long": {func(s *tree) { s.items.Set(&Entry{Key: key(n), Revision: 9}) }, difference{key: key(n), cached: 9}},
-		"cut off":  {func(s *tree) { s.items.Delete(&Entry{Key: key(n - 1)}) }, difference{key: key(n - 1), stored: revisions[n-1]}},
+		"made up": {func(s *tree) { s.items.Set(&Entry{Key: key(5) + "a", Revision: 9}) },
+			difference{key: key(5) + "a", cached: 9}},
+		"too long": {func(s *tree) { s.items.Set(&Entry{Key: key(n), Revision: 9}) },
+			difference{key: key(n), cached: 9}},
+		"cut off": {func(s *tree) { s.items.Delete(&Entry{Key: key(n - 1)}) },
+			difference{key: key(n - 1), stored: revisions[n-1]}},
 	} {
 		f.pods.mu.Lock()
 		right := f.pods.state.items
@@ -55,7 +60,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestInconsistency: a cache that has lost something is found out after a while and filled anew, and its watches end.
+// TestInconsistency: a cache that has lost an object is detected after a while and refilled, and its watches end.
 func TestInconsistency(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	f := start(t, memory.New(nil), Config{Clock: clk})
@@ -98,7 +103,7 @@ func TestInconsistency(t *testing.T) {
 	}
 }
 
-// TestHopelessInconsistency: what filling a cache anew has not mended is counted, and nobody is disturbed for it again.
+// TestHopelessInconsistency: a difference that a refill has not fixed is counted, and watches are not ended again.
 func TestHopelessInconsistency(t *testing.T) {
 	f := start(t, memory.New(nil), Config{NoChecks: true}) // but for the one below
 	lost := f.create("a", "lost", "")

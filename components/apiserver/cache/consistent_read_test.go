@@ -46,8 +46,10 @@ func readsNewest(t *testing.T, f *fixture) {
 	first := f.list(ListOptions{Limit: 1})
 	f.wantNames(first, "a/x")
 	f.wantNames(f.list(ListOptions{Limit: 1, Continue: first.Continue}), "a/y")
-	f.wantNames(f.list(ListOptions{Limit: 1, Continue: encodeContinue(f.pods.Key("a", "y"), f.pods.prefix, false, -1)}), "a/y")
-	f.wantNames(f.list(ListOptions{ResourceVersion: formatRevision(last.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact}), "a/x a/y")
+	f.wantNames(f.list(ListOptions{Limit: 1, Continue: encodeContinue(f.pods.Key("a", "y"), f.pods.prefix, false, -1)}),
+		"a/y")
+	f.wantNames(f.list(ListOptions{ResourceVersion: formatRevision(last.Revision),
+		ResourceVersionMatch: metav1.ResourceVersionMatchExact}), "a/x a/y")
 	w, err := f.pods.Watch(f.ctx, WatchOptions{})
 	f.must(err)
 	w.Close()
@@ -56,7 +58,7 @@ func readsNewest(t *testing.T, f *fixture) {
 // TestLaggingCache: who wants the newest gets it from the store when the cache doesn't become as new in time.
 func TestLaggingCache(t *testing.T) {
 	f := start(t, &deaf{Store: memory.New(nil)}, Config{})
-	f.set.patience = getShare * time.Millisecond
+	f.set.timeout = getShare * time.Millisecond
 	readsNewest(t, f)
 	if n := f.pods.Counts(); n.FellBack != 4 || n.FellFailing+n.Failed+n.Consistent != 0 {
 		t.Errorf("counted %+v", n)
@@ -64,7 +66,9 @@ func TestLaggingCache(t *testing.T) {
 	if _, err := f.pods.Get(f.ctx, f.pods.Key("a", "x"), formatRevision(f.set.Revision()+1)); !isTooLarge(err) {
 		t.Errorf("get of a version that the cache has yet to see: %v", err)
 	}
-	if _, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: "1000", ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !isTooLarge(err) {
+	if _, err := f.pods.List(f.ctx,
+		ListOptions{ResourceVersion: "1000", ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !isTooLarge(
+		err) {
 		t.Errorf("list of the future: %v", err)
 	}
 }
@@ -73,7 +77,7 @@ func TestLaggingCache(t *testing.T) {
 func TestUntrustworthyProgress(t *testing.T) {
 	store := &deaf{Store: memory.New(nil)}
 	f := start(t, store, Config{Progress: func() bool { return false }})
-	f.set.patience = getShare * time.Millisecond
+	f.set.timeout = getShare * time.Millisecond
 	readsNewest(t, f)
 	yes := true
 	if _, err := f.pods.Watch(f.ctx, WatchOptions{SendInitialEvents: &yes}); !errors.Is(err, ErrUntold) {
@@ -90,8 +94,9 @@ func TestOneAtTheFuture(t *testing.T) {
 	f := startMemory(t)
 	last := f.create("a", "x", "")
 	_, err := f.pods.List(f.ctx, ListOptions{
-		Namespace: "a", ResourceVersion: fmt.Sprint(last.Revision + 1000), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-		Predicate: predicate(map[string]string{"fields": "metadata.name=x"}),
+		Namespace: "a", ResourceVersion: fmt.Sprint(last.Revision + 1000),
+		ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		Predicate:            predicate(map[string]string{"fields": "metadata.name=x"}),
 	})
 	if seconds, again := apierrors.SuggestsClientDelay(err); !isTooLarge(err) || again && seconds > 0 {
 		t.Errorf("got %v, again in %d", err, seconds)

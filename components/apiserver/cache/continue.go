@@ -22,8 +22,9 @@ func decodeContinue(s, prefix string) (token, error) {
 	return token{from, revision}, nil
 }
 
-// encodeContinue makes the token for a list below prefix to go on at key. Its form is upstream's, so that a list may begin
-// at one API server and end at another: what is read from a cache has a slash before the names, and what is read from the store has none.
+// encodeContinue makes the token for a list below prefix to go on at key. Its form is upstream's, so that a list may
+// begin at one API server and end at another: what is read from a cache has a slash before the names, and what is read
+// from the store has none.
 func encodeContinue(key, prefix string, cached bool, revision int64) string {
 	if cached {
 		prefix = strings.TrimSuffix(prefix, "/")
@@ -37,10 +38,12 @@ func encodeContinue(key, prefix string, cached bool, revision int64) string {
 
 // errContinueExpired carries a token with which the rest of the list can be had, though not consistently.
 func errContinueExpired(from, prefix string) error {
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the " +
-		"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
-		"created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	err := apierrors.NewResourceExpired(
+		"The provided continue parameter is too old to display a consistent list result. " +
+			"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+			"the " +
+			"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
+			"created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
 	err.ErrStatus.ListMeta.Continue = encodeContinue(from, prefix, false, -1)
 	return err
 }

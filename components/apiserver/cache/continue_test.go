@@ -25,9 +25,10 @@ func TestContinueTokens(t *testing.T) {
 		"?": "illegal base64 data at input byte 0", "": "unexpected end of JSON input",
 		tokenOf(`x`):  "invalid character 'x' looking for beginning of value",
 		tokenOf(`{}`): "server does not recognize this encoded version ",
-		tokenOf(`{"v":"v9","rv":42,"start":"a"}`):                     "server does not recognize this encoded version v9",
-		tokenOf(`{"v":"meta.k8s.io/v1","rv":1}`):                      "encoded start key empty (version meta.k8s.io/v1)",
-		tokenOf(`{"v":"meta.k8s.io/v1","start":"a"}`):                 "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+		tokenOf(`{"v":"v9","rv":42,"start":"a"}`): "server does not recognize this encoded version v9",
+		tokenOf(`{"v":"meta.k8s.io/v1","rv":1}`):  "encoded start key empty (version meta.k8s.io/v1)",
+		tokenOf(`{"v":"meta.k8s.io/v1","start":"a"}`): "incorrect encoded start resourceVersion (version " +
+			"meta.k8s.io/v1)",
 		tokenOf(`{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets"}`): "../secrets",
 		tokenOf(`{"v":"meta.k8s.io/v1","rv":1,"start":"a/../../x"}`):  "a/../../x",
 	} {

@@ -9,8 +9,8 @@ import (
 type Counts struct {
 	// Loads of all objects from the store, and how many those were.
 	Loads, Loaded int64
-	// Consistent reads waited until the cache was as new as the store, Failed ones in vain; FellBack and FellFailing are those that
-	// were made in the store instead, and whether they succeeded there.
+	// Consistent reads waited until the cache was as new as the store, Failed ones in vain; FellBack and FellFailing
+	// are those that were made in the store instead, and whether they succeeded there.
 	Consistent, Failed, FellBack, FellFailing int64
 	// Initial is the events that told watches what there was when they began.
 	Initial int64
@@ -22,12 +22,13 @@ type Counts struct {
 	Same, Different, Unchecked int64
 	// Bookmarks by which the store told how far it is.
 	Bookmarks int64
-	// Behind is the watches that ended as too much was left lying; Undecodable is the tries to decode a value that could not be.
+	// Behind is the watches that ended as too much was left lying; Undecodable is the tries to decode a value that
+	// could not be.
 	Behind, Undecodable int64
 }
 
-// Waits counts reads by how long they waited: Count is how many there were, Sum what they took together, and Up how many
-// waited no longer than each of WaitBounds.
+// Waits counts reads by how long they waited: Count is how many there were, Sum what they took together, and Up how
+// many waited no longer than each of WaitBounds.
 type Waits struct {
 	Count uint64
 	Sum   time.Duration
@@ -77,7 +78,8 @@ type counts struct {
 	behind, undecodable                       atomic.Int64
 	bookmarks                                 int64 // that the set had when the cache was made
 	waits                                     waits
-	lists                                     []struct{ total, fetched, returned atomic.Int64 } // by index, the last for none
+	// by index, the last for none
+	lists []struct{ total, fetched, returned atomic.Int64 }
 }
 
 func (c *counts) list(index, fetched, returned int) {
@@ -90,7 +92,8 @@ func (c *counts) list(index, fetched, returned int) {
 // Counts returns what the cache has done.
 func (c *Cache) Counts() Counts {
 	out := Counts{
-		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(), Failed: c.counts.failed.Load(),
+		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(),
+		Failed: c.counts.failed.Load(),
 		Behind: c.counts.behind.Load(), Undecodable: c.counts.undecodable.Load(),
 		FellBack: c.counts.fellBack.Load(), FellFailing: c.counts.fellFailing.Load(),
 		Same: c.counts.same.Load(), Different: c.counts.different.Load(), Unchecked: c.counts.unchecked.Load(),

@@ -11,7 +11,8 @@ func TestWaits(t *testing.T) {
 		w.add(took)
 	}
 	got := w.read()
-	if got.Count != 4 || got.Sum != time.Minute+11*time.Millisecond || got.Up[0] != 2 || got.Up[1] != 3 || got.Up[len(got.Up)-1] != 3 {
+	if got.Count != 4 || got.Sum != time.Minute+11*time.Millisecond || got.Up[0] != 2 || got.Up[1] != 3 ||
+		got.Up[len(got.Up)-1] != 3 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -12,9 +12,10 @@ import (
 // mendPause is for how long it isn't tried again to decrypt what could not be.
 const mendPause = 500 * time.Millisecond
 
-// mend reads again what lies below a prefix and could not be decrypted, as who keeps the keys may be back, or may have got the one
-// that was missing. It is called for reads that would fail otherwise, and does nothing if another one has tried a moment ago.
-func (c *Cache) mend(ctx context.Context, prefix string) {
+// retryDecrypt reads again the values below a prefix that could not be decrypted, as the key service may be back, or
+// may have got the missing key. It is called for reads that would fail otherwise, and does nothing shortly after
+// another attempt.
+func (c *Cache) retryDecrypt(ctx context.Context, prefix string) {
 	for key, revision := range c.broken.sealed(prefix, c.set.config.Clock.Now()) {
 		kv, err := c.set.config.Store.Get(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) || err == nil && kv.Revision != revision {
@@ -31,8 +32,8 @@ func (c *Cache) mend(ctx context.Context, prefix string) {
 	}
 }
 
-// putBack takes an entry into the state that could not be read when it came. Nobody has begun to watch without it, or could go on
-// from before.
+// putBack takes an entry into the state that could not be read when it came. No watch has begun without it, or can be
+// resumed from an earlier revision.
 func (c *Cache) putBack(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +45,8 @@ func (c *Cache) putBack(e *Entry) {
 	c.view, c.kept = nil, nil
 }
 
-// sealed are the keys below a prefix whose values can't be decrypted, with their revisions, if it is time to try that again.
+// sealed are the keys below a prefix whose values can't be decrypted, with their revisions, if it is time to try that
+// again.
 func (b *broken) sealed(prefix string, now time.Time) map[string]int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,8 +65,8 @@ func (b *broken) sealed(prefix string, now time.Time) map[string]int64 {
 	return out
 }
 
-// mended forgets that the value that a key has since a revision can't be read, and tells whether it was so. What a list under way
-// finds stays.
+// mended forgets that the value that a key has since a revision can't be read, and tells whether that was recorded. The
+// findings of a list in progress stay.
 func (b *broken) mended(key string, revision int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,13 +77,13 @@ func (b *broken) mended(key string, revision int64) bool {
 	return ok
 }
 
-// Fault is why PeekList doesn't show all that there is in a namespace ("" for all): something can't be read, or nothing has come yet,
-// though that was waited for. It is nil if PeekList does.
+// Fault is why PeekList doesn't show all that there is in a namespace ("" for all): something can't be read, or nothing
+// has come yet, though that was waited for. It is nil if PeekList does.
 func (c *Cache) Fault(ctx context.Context, namespace string) error {
 	if err := c.WaitReady(ctx); err != nil {
 		return c.errStore(err, "list")
 	}
 	prefix := c.scope(namespace)
-	c.mend(ctx, prefix)
+	c.retryDecrypt(ctx, prefix)
 	return c.broken.below(prefix)
 }

@@ -36,7 +36,8 @@ func (k *keeper) TransformFromStorage(_ context.Context, data []byte, _ value.Co
 
 // seal has the keeper's keys used for all values of a store.
 func (k *keeper) seal(store storage.Store) storage.Store {
-	return encryption.NewStore(store, k, func(string) (schema.GroupResource, bool) { return schema.GroupResource{}, true })
+	return encryption.NewStore(store, k,
+		func(string) (schema.GroupResource, bool) { return schema.GroupResource{}, true })
 }
 
 // shared is a store that others use, too: closing it is for them.
@@ -44,8 +45,8 @@ type shared struct{ storage.Store }
 
 func (shared) Close() error { return nil }
 
-// TestKeeperComesBack: what could not be decrypted for a while, when the server started or later, can be read when it can be decrypted
-// again, and watches miss nothing of it.
+// TestKeeperComesBack: what could not be decrypted for a while, when the server started or later, can be read when it
+// can be decrypted again, and watches miss nothing of it.
 func TestKeeperComesBack(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Unix(1_000_000_000, 0))
 	keys, store := &keeper{}, memory.New(clock)
@@ -89,7 +90,8 @@ func TestKeeperComesBack(t *testing.T) {
 	w, err := f.pods.Watch(f.ctx, WatchOptions{})
 	f.must(err)
 	defer w.Close()
-	if events, err := w.Next(f.ctx); err != nil || len(events) != 2 || events[1].Entry.Object.(*corev1.Pod).Spec.NodeName != "n2" {
+	if events, err := w.Next(f.ctx); err != nil || len(events) != 2 ||
+		events[1].Entry.Object.(*corev1.Pod).Spec.NodeName != "n2" {
 		t.Errorf("watched %v, %v", events, err)
 	}
 	f.wantNames(f.list(ListOptions{}), "a/next a/old")
@@ -98,7 +100,7 @@ func TestKeeperComesBack(t *testing.T) {
 	}
 }
 
-// TestWriteMends: what could not be read is no longer remembered as such when this server has written it anew.
+// TestWriteMends: an unreadable value is no longer remembered as such when this server has overwritten it.
 func TestWriteMends(t *testing.T) {
 	keys := &keeper{}
 	sealed := keys.seal(memory.New(nil))

@@ -1,20 +1,20 @@
 package cache
 
-// registry is where watchers wait for events, each in the one place where the fewest pass by: at its key, at a value of
-// an index, at its namespace, or with those who see everything. So the watches of five thousand kubelets cost an event of
-// one pod no more than one of them.
+// registry is where watchers wait for events, each in the most selective bucket: at its key, at a value of an index, at
+// its namespace, or with those that see everything. So the watches of five thousand kubelets cost an event of one pod
+// no more than one of them.
 type registry struct {
 	all        bucket
 	keys       map[string]*bucket
 	namespaces map[string]*bucket // by key prefix
 	values     []map[string]*bucket
-	asleep     []*bucket // have watchers that are to be roused
+	asleep     []*bucket // have watchers that are to be woken
 }
 
 // bucket is watchers in no order.
 type bucket struct {
 	watchers []*Watcher
-	waves
+	wakeBatches
 }
 
 // place tells where a watcher is: in which bucket, and how that is found. bucket is nil when it is nowhere.
@@ -96,8 +96,8 @@ func (r *registry) endAll(err error) {
 	})
 }
 
-// dispatch queues a change for the watchers it may concern, who are roused once those of its revision are all queued. It is called
-// with c.mu held, and waits for nobody.
+// dispatch queues a change for the watchers it may concern, which are woken once those of its revision are all queued.
+// It is called with c.mu held, and never blocks.
 func (c *Cache) dispatch(now *change) {
 	r := &c.watchers
 	c.send(&r.all, now)

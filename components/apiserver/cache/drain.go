@@ -2,12 +2,12 @@ package cache
 
 import "sync"
 
-// users are the requests that are at work on a cache. One that is replaced while requests are under way, as a definition of
-// custom resources changes, goes on until they have ended.
+// users are the requests that are at work on a cache. One that is replaced while requests are under way, as a
+// definition of custom resources changes, goes on until they have ended.
 type users struct {
 	mu      sync.Mutex
 	count   int
-	retired func() // runs when nobody uses the cache any more
+	retired func() // runs once the cache is no longer used
 }
 
 // Enter begins to use the cache, which goes on at least until Leave. It reports false if the cache has been removed.
@@ -33,7 +33,7 @@ func (c *Cache) Leave() {
 	}
 }
 
-// retire runs then once nobody uses the cache.
+// retire runs then once the cache is no longer used.
 func (u *users) retire(then func()) {
 	u.mu.Lock()
 	u.retired = then

@@ -8,16 +8,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Entry is one version of one object, shared by all its readers: nothing in it may be changed. Object is of the hub
-// version (a custom resource: of the version in which it lies in the store), and has its resource version and type meta set.
+// version (a custom resource: of the version in which it lies in the store), and has its resource version and type meta
+// set.
 type Entry struct {
 	Key      string
 	Revision int64
-	Object   kinds.Object
+	Object   api.Object
 
 	sum  uint64 // of the stored value; 0 if the entry does not lie in the store as it would be written now
 	size int    // of the stored value, in bytes
@@ -26,27 +27,27 @@ type Entry struct {
 	forms     atomic.Pointer[form]
 }
 
-// form is the object of an entry in another version. Who asks for it while somebody else does waits for him.
+// form is the object of an entry in another version. Concurrent readers wait for one conversion.
 type form struct {
-	version *kinds.Version
+	version *api.Version
 	next    *form
 
-	object atomic.Pointer[kinds.Object] // nil as long as it couldn't be had
+	object atomic.Pointer[api.Object] // nil as long as it couldn't be had
 
 	mu    sync.Mutex
 	under *try // the one under way
 }
 
-// try is one question for the object of a form. All who wait for it get its answer, be it an error: asked one after another, who comes
-// last would wait for as many failures as there are others.
+// try is one conversion of the object of a form. All callers that wait for it get its result, be it an error: if they
+// tried one after another, the last would wait for as many failures as there are others.
 type try struct {
 	done chan struct{}
-	obj  kinds.Object
+	obj  api.Object
 	err  error
 }
 
-// In is the object in a version of its kind. What somebody else has to be asked for is kept.
-func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
+// In is the object in a version of its kind. The result of a webhook conversion is kept.
+func (e *Entry) In(kind *api.Kind, v *api.Version) (api.Object, error) {
 	switch {
 	case v.FromHub == nil:
 		return e.Object, nil
@@ -56,13 +57,14 @@ func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
 	return e.form(v).of(e.Object)
 }
 
-// remote tells whether somebody else has to be asked for the object in a version.
-func (e *Entry) remote(kind *kinds.Kind, v *kinds.Version) bool {
-	return v.FromHub != nil && kind.Custom != nil && kind.Custom.Remote && e.Object.GetObjectKind().GroupVersionKind().GroupVersion() != v.GroupVersion
+// remote tells whether a webhook converts the object to a version.
+func (e *Entry) remote(kind *api.Kind, v *api.Version) bool {
+	return v.FromHub != nil && kind.Custom != nil && kind.Custom.Remote &&
+		e.Object.GetObjectKind().GroupVersionKind().GroupVersion() != v.GroupVersion
 }
 
 // of is the form of an object, which is that of its entry.
-func (f *form) of(obj kinds.Object) (kinds.Object, error) {
+func (f *form) of(obj api.Object) (api.Object, error) {
 	if made := f.object.Load(); made != nil {
 		return *made, nil
 	}
@@ -84,10 +86,10 @@ func (f *form) of(obj kinds.Object) (kinds.Object, error) {
 	return t.obj, t.err
 }
 
-// errNoAnswer is what those are told who wait for somebody who panics.
+// errNoAnswer is what waiting readers get when the conversion panics.
 var errNoAnswer = errors.New("the conversion of the object broke off")
 
-// end keeps what a try has brought. After one that has failed, the next who asks tries anew.
+// end keeps the result of a try. After a failed one, the next reader tries again.
 func (f *form) end(t *try) {
 	f.mu.Lock()
 	if f.under = nil; t.err == nil {
@@ -98,7 +100,7 @@ func (f *form) end(t *try) {
 }
 
 // form finds the place of a version, or makes it.
-func (e *Entry) form(v *kinds.Version) *form {
+func (e *Entry) form(v *api.Version) *form {
 	var made *form
 	for {
 		first := e.forms.Load()
@@ -120,8 +122,8 @@ func (e *Entry) form(v *kinds.Version) *form {
 // Shape is how much of an object a format shows.
 type Shape int
 
-// The shapes. Tables are made by serial.WriteTable from rows of lines and, if they are wanted, objects of one of the others. Only
-// the lines of built-in kinds have a format, which is JSON.
+// The shapes. Tables are made by serial.WriteTable from rows of lines and, if they are wanted, objects of one of the
+// others. Only the lines of built-in kinds have a format, which is JSON.
 const (
 	Whole           Shape = iota
 	Metadata              // PartialObjectMetadata
@@ -131,31 +133,33 @@ const (
 
 // Format is one way to encode the objects of a kind. Formats come from Cache.Format and are compared by pointer.
 type Format struct {
-	Version *kinds.Version
+	Version *api.Version
 	Media   serial.MediaType
 	Shape   Shape
 	// Kind is what an object says of itself in this format.
 	Kind schema.GroupVersionKind
 
-	of     *kinds.Kind
+	of     *api.Kind
 	budget *budget
-	shared [4]atomic.Pointer[Frames] // that crowds were sent: who is slow has more to read than others
+	shared [4]atomic.Pointer[Frames] // that were sent to many watchers: a slow watcher has more to read than others
 	turn   atomic.Uint32             // of shared
 }
 
-// Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as far as
-// the budget goes: lists and watches want it again and again.
+// Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as
+// far as the budget goes: lists and watches want it again and again.
 func (e *Entry) Encoded(f *Format) ([]byte, error) { return e.encoded(f, true) }
 
-// EncodedOnce does the same for somebody who may be the only one to ask, as he is who has just written the object. Until the
-// next collection of garbage the body is there for others; once a second one comes it is kept.
+// EncodedOnce does the same for a caller that may be the only one to need the body, such as the request that has just
+// written the object. Until the next garbage collection the body is there for others; once a second one comes it is
+// kept.
 func (e *Entry) EncodedOnce(f *Format) ([]byte, error) { return e.encoded(f, false) }
 
 func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	if body := e.kept(f); body != nil {
 		return body, nil
 	}
-	if f.Version != nil && e.remote(f.of, f.Version) { // before the lock: who waits for it would be next to ask
+	// before the lock: a caller that waits for it would be next to ask
+	if f.Version != nil && e.remote(f.of, f.Version) {
 		if _, err := e.In(f.of, f.Version); err != nil {
 			return nil, err
 		}
@@ -184,8 +188,9 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	return *body, nil
 }
 
-// encoding is a link in the list of an entry's encodings. body is taken away when the budget is spent; recent is the one that
-// was made for who asked first. Each has a lock of its own: one that a webhook is asked for must not keep the others waiting.
+// encoding is a link in the list of an entry's encodings. body is dropped when the budget is spent; recent is the one
+// that was made for the first reader. Each has a lock of its own: one that a webhook is called for must not keep the
+// others waiting.
 type encoding struct {
 	format *Format
 	body   atomic.Pointer[[]byte]

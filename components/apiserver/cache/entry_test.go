@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -46,7 +46,8 @@ func TestEncodedOncePerFormat(t *testing.T) {
 	}
 }
 
-// TestEncodedOnceIsForgotten: what nobody else asks for goes with the garbage; what somebody does is kept.
+// TestEncodedOnceIsForgotten: a body that is requested once goes with the next garbage collection; one that is
+// requested again is kept.
 func TestEncodedOnceIsForgotten(t *testing.T) {
 	f := startMemory(t)
 	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
@@ -79,18 +80,21 @@ func TestEncodedOnceIsForgotten(t *testing.T) {
 	}
 }
 
-// TestSlowConversion: who reads an object as it lies in the store doesn't wait for a webhook that somebody else's version needs, which
-// is asked once for all who wait for it.
+// TestSlowConversion: readers of the stored version don't wait for the webhook that another version needs, which is
+// called once for all readers of that version.
 func TestSlowConversion(t *testing.T) {
-	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"},
+		schema.GroupVersion{Group: "example.com", Version: "v2"}
 	asked, answered := make(chan struct{}, 2), make(chan struct{})
-	kind := &kinds.Kind{
-		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{Remote: true},
-		Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, FromHub: func(hub kinds.Object) (kinds.Object, error) {
-			asked <- struct{}{}
-			<-answered
-			return hub, nil
-		}}},
+	kind := &api.Kind{
+		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1,
+		Custom: &api.Custom{Remote: true},
+		Versions: []api.Version{{GroupVersion: v1},
+			{GroupVersion: v2, FromHub: func(hub api.Object) (api.Object, error) {
+				asked <- struct{}{}
+				<-answered
+				return hub, nil
+			}}},
 	}
 	formats := makeFormats(kind, newBudget(1<<20))
 	e := &Entry{Key: "a", Revision: 1, Object: &unstructured.Unstructured{Object: map[string]any{}}}
@@ -103,7 +107,8 @@ func TestSlowConversion(t *testing.T) {
 		})
 	}
 	<-asked
-	for _, format := range []formatKey{{v1, serial.JSON, Whole}, {v1, serial.CBOR, Whole}, {v1, serial.JSON, Metadata}} {
+	for _, format := range []formatKey{{v1, serial.JSON, Whole}, {v1, serial.CBOR, Whole},
+		{v1, serial.JSON, Metadata}} {
 		if _, err := e.Encoded(formats[format]); err != nil { // this never ends if it waits for the webhook
 			t.Error(err)
 		}
@@ -115,20 +120,23 @@ func TestSlowConversion(t *testing.T) {
 	}
 }
 
-// TestFailedConversion: all who wait for a webhook when it fails are told so then, whatever they want of the object; who comes later
-// asks it anew.
+// TestFailedConversion: all readers that wait for a webhook get its error, whatever they want of the object; later
+// readers call it again.
 func TestFailedConversion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes = 10 * time.Second
-		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"},
+			schema.GroupVersion{Group: "example.com", Version: "v2"}
 		asked, fault := 0, errors.New("it is away")
-		kind := &kinds.Kind{
-			Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{Remote: true},
-			Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, FromHub: func(hub kinds.Object) (kinds.Object, error) {
-				asked++
-				time.Sleep(takes)
-				return hub, fault
-			}}},
+		kind := &api.Kind{
+			Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1,
+			Custom: &api.Custom{Remote: true},
+			Versions: []api.Version{{GroupVersion: v1},
+				{GroupVersion: v2, FromHub: func(hub api.Object) (api.Object, error) {
+					asked++
+					time.Sleep(takes)
+					return hub, fault
+				}}},
 		}
 		formats := makeFormats(kind, newBudget(1<<20))
 		e := &Entry{Key: "a", Revision: 1, Object: &unstructured.Unstructured{Object: map[string]any{}}}
@@ -164,11 +172,11 @@ func TestFailedConversion(t *testing.T) {
 	})
 }
 
-// TestBrokenOffConversion: who waits for somebody who panics is told so, and who comes later is served.
+// TestBrokenOffConversion: readers that wait for a conversion that panics get an error, and later readers are served.
 func TestBrokenOffConversion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, panics := &unstructured.Unstructured{Object: map[string]any{}}, true
-		f := &form{version: &kinds.Version{FromHub: func(hub kinds.Object) (kinds.Object, error) {
+		f := &form{version: &api.Version{FromHub: func(hub api.Object) (api.Object, error) {
 			time.Sleep(time.Second)
 			if panics {
 				panic("a bug")
@@ -188,7 +196,7 @@ func TestBrokenOffConversion(t *testing.T) {
 			t.Error("the panic was lost")
 		}
 		panics = false
-		if obj, err := f.of(hub); obj != kinds.Object(hub) || err != nil {
+		if obj, err := f.of(hub); obj != api.Object(hub) || err != nil {
 			t.Errorf("got %v, %v", obj, err)
 		}
 	})
@@ -221,7 +229,8 @@ func TestZippedLists(t *testing.T) {
 		for i := range 5 {
 			f.alter("a", fmt.Sprintf("p%03d", 100*i), func(p *corev1.Pod) { p.Generation++ })
 			l := f.list(ListOptions{})
-			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(), Items: l.Bodies(format)}
+			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(),
+				Items: l.Bodies(format)}
 			var want, zipped bytes.Buffer
 			f.must(serial.WriteList(&want, media, out))
 			f.must(l.WriteZipped(&zipped, format, out))
@@ -234,7 +243,8 @@ func TestZippedLists(t *testing.T) {
 			}
 		}
 	}
-	if l := f.list(ListOptions{Predicate: Predicate{Label: labels.SelectorFromSet(labels.Set{"app": "p"})}}); l.CanZip() {
+	if l := f.list(ListOptions{
+		Predicate: Predicate{Label: labels.SelectorFromSet(labels.Set{"app": "p"})}}); l.CanZip() {
 		t.Error("a chosen list is zipped")
 	}
 }

@@ -23,7 +23,7 @@ func parseRevision(s string) (int64, error) {
 	return int64(min(r, math.MaxInt64)), err
 }
 
-// errInvalid answers who wants a resource version that is none.
+// errInvalid is the error of an invalid resource version.
 func errInvalid(err error) error {
 	return apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
@@ -40,10 +40,10 @@ func errPlain(err error) error {
 
 func errExpired(why string) error { return apierrors.NewResourceExpired(why) }
 
-// errForgotten answers a watch from a revision that the history no longer reaches back to. Upstream's store has other words than its
-// caches.
+// errForgotten answers a watch from a revision that the history no longer reaches back to. Upstream's store has other
+// words than its caches.
 func (c *Cache) errForgotten(wanted int64) error {
-	if c.direct {
+	if c.cacheDisabled {
 		return errExpired("The resourceVersion for the provided watch is too old.")
 	}
 	return errExpired(fmt.Sprintf("too old resource version: %d (%d)", wanted, c.history.start))
@@ -67,14 +67,17 @@ func errBeyond(wanted, current int64) error {
 	return err
 }
 
-// ErrUntold answers a watch that begins with what there is, where the store can't be asked how far its own watch is, in upstream's words.
+// ErrUntold answers a watch that begins with what there is, where the store can't be asked how far its own watch is, in
+// upstream's words.
 var ErrUntold error = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
-	Message: "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled",
+	Message: "a watch stream was requested by the client but the required storage feature RequestWatchProgress is " +
+		"disabled",
 }}
 
-// ErrBehind ends a watch whose watcher has left too many events lying. What was missed is still there for who watches on from what it
-// has seen, as the clients of upstream's server do, which says nothing when it ends such a watch.
+// ErrBehind ends a watch whose watcher has left too many events unread. The missed events are still there for a watch
+// that resumes from the last one seen, as the clients of upstream's server do, which gives no reason when it ends such
+// a watch.
 var ErrBehind = errExpired("the watcher has left too many events lying")
 
 func (c *Cache) errClosed() error {
@@ -92,7 +95,8 @@ func (c *Cache) errNotFound(key string) error {
 	return apierrors.NewNotFound(c.resource, name)
 }
 
-// UnsureError is a write that the store has not answered: it may have happened. It is answered as Err, which is of the API.
+// UnsureError is a write that the store has not answered: it may have happened. It is answered as Err, which is of the
+// API.
 type UnsureError struct{ Err error }
 
 func (e *UnsureError) Error() string { return e.Err.Error() }

@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -70,10 +70,12 @@ func TestUnsealed(t *testing.T) {
 	}
 	store.lost.Store(true)
 	_, created := f.pods.Create(f.ctx, f.pods.Key("a", "y"), pod("a", "y", ""), 0)
-	_, updated := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil, func(*Entry) (kinds.Object, error) { return pod("a", "x", "node"), nil })
+	_, updated := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil,
+		func(*Entry) (api.Object, error) { return pod("a", "x", "node"), nil })
 	for _, err := range []error{created, updated} {
 		var unsure *UnsureError
-		if !apierrors.IsInternalError(err) || errors.As(err, &unsure) || err.Error() != "Internal error occurred: the key management service is down" {
+		if !apierrors.IsInternalError(err) || errors.As(err, &unsure) ||
+			err.Error() != "Internal error occurred: the key management service is down" {
 			t.Errorf("got %#v", err)
 		}
 	}

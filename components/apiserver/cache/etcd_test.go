@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
@@ -61,7 +61,8 @@ func TestTwoServers(t *testing.T) {
 		got, err := reader.pods.Get(reader.ctx, e.Key, "")
 		reader.must(err)
 		if got.Revision != e.Revision || got.Object.GetGeneration() != int64(i)+1 {
-			t.Fatalf("read generation %d at %d after %d at %d", got.Object.GetGeneration(), got.Revision, i+1, e.Revision)
+			t.Fatalf("read generation %d at %d after %d at %d", got.Object.GetGeneration(), got.Revision, i+1,
+				e.Revision)
 		}
 	}
 }
@@ -74,7 +75,8 @@ func TestFollowers(t *testing.T) {
 			f := start(t, store, Config{Events: 50})
 			done, stop := context.WithCancel(f.ctx)
 			mirrors := []*mirror{
-				{fixture: f}, {fixture: f, namespace: "n1"}, {fixture: f, field: "spec.nodeName=node1"}, {fixture: f, field: "metadata.name=p3"},
+				{fixture: f}, {fixture: f, namespace: "n1"}, {fixture: f, field: "spec.nodeName=node1"},
+				{fixture: f, field: "metadata.name=p3"},
 			}
 			var running, writing sync.WaitGroup
 			for i, m := range mirrors {
@@ -110,7 +112,8 @@ func scribble(f *fixture, r *rand.Rand) {
 		case 1:
 			_, err = f.pods.Create(f.ctx, key, pod(namespace, name, node), 0)
 		default:
-			_, err = f.pods.Update(f.ctx, key, nil, changing(func(p *corev1.Pod) { p.Spec.NodeName = node; p.Generation++ }))
+			_, err = f.pods.Update(f.ctx, key, nil,
+				changing(func(p *corev1.Pod) { p.Spec.NodeName = node; p.Generation++ }))
 		}
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 			f.Error(err)
@@ -148,7 +151,8 @@ func (m *mirror) follow(ctx context.Context, r *rand.Rand) {
 			m.mu.Unlock()
 		}
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(20)+1)*time.Millisecond)
-		w, err := m.pods.Watch(short, WatchOptions{Namespace: m.namespace, Predicate: m.predicate(), ResourceVersion: formatRevision(m.revision)})
+		w, err := m.pods.Watch(short,
+			WatchOptions{Namespace: m.namespace, Predicate: m.predicate(), ResourceVersion: formatRevision(m.revision)})
 		if err == nil {
 			fresh = m.take(short, w)
 			w.Close()
@@ -167,7 +171,8 @@ func (m *mirror) take(ctx context.Context, w *Watcher) bool {
 		for _, e := range events {
 			before, known := m.state[e.Entry.Key]
 			if e.Entry.Revision <= m.revision || known == (e.Type == Added) || known && before >= e.Entry.Revision {
-				m.Errorf("%s of %s at %d, known at %d, after %d", e.Type, e.Entry.Key, e.Entry.Revision, before, m.revision)
+				m.Errorf("%s of %s at %d, known at %d, after %d", e.Type, e.Entry.Key, e.Entry.Revision, before,
+					m.revision)
 			}
 			if m.revision = e.Entry.Revision; e.Type == Deleted {
 				delete(m.state, e.Entry.Key)
@@ -227,7 +232,7 @@ func (m *mirror) compare() {
 	}
 }
 
-// TestSlowWatcherIsEnded: nobody waits for it.
+// TestSlowWatcherIsEnded: the cache doesn't wait for it.
 func TestSlowWatcherIsEnded(t *testing.T) {
 	f := startMemory(t)
 	behind, fell := context.WithCancel(f.ctx)
@@ -277,7 +282,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	}
 	f.set.Remove(c)
 	instead := f.set.Add(row)
-	_, err = instead.Update(f.ctx, key, nil, func(*Entry) (kinds.Object, error) { return pod("a", "x", "n"), nil })
+	_, err = instead.Update(f.ctx, key, nil, func(*Entry) (api.Object, error) { return pod("a", "x", "n"), nil })
 	f.must(err)
 	for _, c := range []*Cache{c, instead} {
 		if e, err := c.Get(f.ctx, key, ""); err != nil || e.Object.(*corev1.Pod).Spec.NodeName != "n" {

@@ -7,7 +7,7 @@ import (
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -30,11 +30,13 @@ func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shap
 	return f
 }
 
-func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
-	media, shapes := []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR}, []Shape{Whole, Metadata, MetadataV1beta1}
+func makeFormats(kind *api.Kind, budget *budget) map[formatKey]*Format {
+	media, shapes := []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR},
+		[]Shape{Whole, Metadata, MetadataV1beta1}
 	n := len(kind.Versions) * len(media) * len(shapes)
 	formats, made := make(map[formatKey]*Format, n+len(kind.Versions)), make([]Format, 0, n)
-	line := &Format{of: kind, Media: serial.JSON, Shape: Line, budget: budget} // of the hub's object, whatever the version
+	// of the hub's object, whatever the version
+	line := &Format{of: kind, Media: serial.JSON, Shape: Line, budget: budget}
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
 		for _, media := range media {
@@ -58,7 +60,7 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 }
 
 // Encode encodes an object that is in no cache (the result of a dry run) as Entry.Encoded does. obj is a hub object.
-func (f *Format) Encode(obj kinds.Object) ([]byte, error) { return f.encode(&Entry{Object: obj}) }
+func (f *Format) Encode(obj api.Object) ([]byte, error) { return f.encode(&Entry{Object: obj}) }
 
 func (f *Format) encode(e *Entry) ([]byte, error) {
 	if f.Shape == Line {
@@ -77,7 +79,7 @@ func (f *Format) encode(e *Entry) ([]byte, error) {
 	return serial.Body(obj, f.Kind, f.Media)
 }
 
-func (f *Format) line(obj kinds.Object) ([]byte, error) {
+func (f *Format) line(obj api.Object) ([]byte, error) {
 	var conditions []metav1.TableRowCondition
 	if f.of.RowConditions != nil {
 		conditions = f.of.RowConditions(obj)

@@ -17,8 +17,8 @@ type Frames struct {
 // Reset makes room for other events.
 func (f *Frames) Reset() { f.Bytes, f.Ends = f.Bytes[:0], f.Ends[:0] }
 
-// Given are the frames as they are to be sent. Large ones are no longer f's then: a watch that began with many objects would hold on
-// to them for as long as it lasts.
+// Given are the frames as they are to be sent. Large ones are no longer f's then: a watch that began with many objects
+// would hold on to them for as long as it lasts.
 func (f *Frames) Given() *Frames {
 	if cap(f.Bytes) <= maxKept {
 		return f
@@ -31,8 +31,8 @@ func (f *Frames) Given() *Frames {
 // maxKept is how large frames may be that are kept, for others or for what is written next, in bytes.
 const maxKept = 64 << 10
 
-// Frame writes what Next has returned, in a format. One of a crowd gets what was written for another, as most of them are told the
-// same; who is alone gets own, which it is to give again, if they are not large.
+// Frame encodes what Next has returned, in a format. Watchers in a large bucket share encoded frames, as most of them
+// get the same events; a single watcher reuses own, if the frames are not large.
 func (w *Watcher) Frame(format *Format, events []Event, own *Frames) (*Frames, error) {
 	if !w.crowded {
 		own.Reset()

@@ -14,7 +14,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestFrames: what a crowd is sent is written once, and is what somebody alone is sent.
+// TestFrames: an event for many watchers is encoded once, to the same bytes that a single watcher gets.
 func TestFrames(t *testing.T) {
 	f := start(t, memory.New(nil), Config{})
 	first := f.create("a", "x", "n1")
@@ -39,7 +39,8 @@ func TestFrames(t *testing.T) {
 		f.must(err)
 		frames, err := w.Frame(format, events, &mine)
 		f.must(err)
-		if len(frames.Ends) != 1 || frames.Ends[0] != len(frames.Bytes) || !bytes.HasPrefix(frames.Bytes, []byte(`{"type":"MODIFIED","object":{`)) {
+		if len(frames.Ends) != 1 || frames.Ends[0] != len(frames.Bytes) ||
+			!bytes.HasPrefix(frames.Bytes, []byte(`{"type":"MODIFIED","object":{`)) {
 			t.Fatalf("frames %v: %s", frames.Ends, frames.Bytes)
 		}
 		return frames

@@ -4,38 +4,38 @@ import (
 	"bytes"
 	"sync"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// flights are the writes of this process that the watch has not brought yet. The event of such a write needn't be
-// decoded: it gets the entry, and with it the encodings, of the one who wrote.
-type flights struct {
+// pendingWrites are the writes of this process whose watch events have not come yet. The event of such a write needn't
+// be decoded: it gets the writer's entry, and with it the encodings.
+type pendingWrites struct {
 	mu    sync.Mutex
-	byKey map[string]*flight
+	byKey map[string]*pendingWrite
 }
 
-type flight struct {
+type pendingWrite struct {
 	value []byte
 
 	mu    sync.Mutex
-	obj   kinds.Object
+	obj   api.Object
 	entry *Entry
 }
 
-func (fs *flights) begin(key string, obj kinds.Object, value []byte) *flight {
-	f := &flight{value: value, obj: obj}
+func (fs *pendingWrites) begin(key string, obj api.Object, value []byte) *pendingWrite {
+	f := &pendingWrite{value: value, obj: obj}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.byKey == nil {
-		fs.byKey = map[string]*flight{}
+		fs.byKey = map[string]*pendingWrite{}
 	}
 	fs.byKey[key] = f
 	return f
 }
 
-func (fs *flights) end(key string, f *flight) {
+func (fs *pendingWrites) end(key string, f *pendingWrite) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.byKey[key] == f {
@@ -43,9 +43,9 @@ func (fs *flights) end(key string, f *flight) {
 	}
 }
 
-// settle forgets the writes that are done when all is listed anew: the watch may bring no event of them any more. If it does,
-// the event is decoded.
-func (fs *flights) settle() {
+// settle forgets the completed writes when all is listed again: the watch may bring no event for them any more. If it
+// does, the event is decoded.
+func (fs *pendingWrites) settle() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for key, f := range fs.byKey {
@@ -55,14 +55,14 @@ func (fs *flights) settle() {
 	}
 }
 
-func (f *flight) done() bool {
+func (f *pendingWrite) done() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.entry != nil
 }
 
 // landed returns the entry for an event that a flight has caused, or nil.
-func (fs *flights) landed(e *storage.Event) *Entry {
+func (fs *pendingWrites) landed(e *storage.Event) *Entry {
 	fs.mu.Lock()
 	f := fs.byKey[e.Key]
 	if f != nil && bytes.Equal(f.value, e.Value) {
@@ -74,12 +74,12 @@ func (fs *flights) landed(e *storage.Event) *Entry {
 	if f == nil {
 		return nil
 	}
-	return f.land(e.Key, e.Revision)
+	return f.complete(e.Key, e.Revision)
 }
 
-// land makes the entry of the write, for the writer and for the watch, whoever comes first. If the revisions differ,
-// somebody else wrote the same bytes to the key: each gets an entry of its own.
-func (f *flight) land(key string, revision int64) *Entry {
+// complete makes the entry of the write, for the writer and for the watch, whichever comes first. If the revisions
+// differ, another writer wrote the same bytes to the key: each gets an entry of its own.
+func (f *pendingWrite) complete(key string, revision int64) *Entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.entry != nil && f.entry.Revision == revision {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// TestFlightsSettle: when all is listed anew nobody waits for the events of writes that are done, but for those of writes that
-// are under way.
+// TestFlightsSettle: when all is listed again, events of completed writes are no longer expected, but those of writes
+// in progress are.
 func TestFlightsSettle(t *testing.T) {
 	f := startMemory(t)
-	fs := &f.pods.flights
-	fs.begin("/registry/pods/a/done", pod("a", "done", ""), []byte("done")).land("/registry/pods/a/done", 7)
+	fs := &f.pods.pendingWrites
+	fs.begin("/registry/pods/a/done", pod("a", "done", ""), []byte("done")).complete("/registry/pods/a/done", 7)
 	fs.begin("/registry/pods/a/new", pod("a", "new", ""), []byte("new"))
 	f.pods.install(nil, f.set.Revision())
 	fs.mu.Lock()
@@ -21,7 +21,8 @@ func TestFlightsSettle(t *testing.T) {
 	}
 }
 
-// TestLanded: who waits for what was written here sees it, and nobody waits for more, or twice for what never comes.
+// TestLanded: a reader that waits for this server's writes sees them, and doesn't wait for more, or twice for an event
+// that never comes.
 func TestLanded(t *testing.T) {
 	f := startMemory(t)
 	for i := range 200 {
@@ -40,7 +41,7 @@ func TestLanded(t *testing.T) {
 			t.Fatalf("%s is still there", name)
 		}
 	}
-	f.pods.set.patience = time.Millisecond
+	f.pods.set.timeout = time.Millisecond
 	f.pods.written.Store(1 << 40) // as in a store that went back
 	if !f.pods.Landed(f.ctx) || f.pods.Landed(f.ctx) {
 		t.Error("not waited once")

@@ -3,15 +3,15 @@ package cache
 import (
 	"k8s.io/apimachinery/pkg/labels"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// late is the part of a predicate that is about an object in the version of the request, where somebody else is asked for that: he
-// may take long, may fail, and may change all but the name. It is never asked with c.mu held: watchers take all changes of the
-// objects that may be theirs, and decide in the goroutine of Next.
+// late is the part of a predicate that is about an object in the version of the request, where a webhook converts to
+// it: a call may take long, may fail, and may change all but the name. It is never evaluated with c.mu held: watchers
+// take all changes of the objects that may match, and decide in the goroutine of Next.
 type late struct {
-	kind    *kinds.Kind
-	version *kinds.Version
+	kind    *api.Kind
+	version *api.Version
 	label   labels.Selector
 	fields  []fieldTest
 }
@@ -20,7 +20,7 @@ type late struct {
 func ofNames(field string) bool { return field == "metadata.name" || field == "metadata.namespace" }
 
 // putOff takes out of the matcher what has to be decided late, if there is anything of the kind.
-func (m *matcher) putOff(kind *kinds.Kind, version *kinds.Version) {
+func (m *matcher) putOff(kind *api.Kind, version *api.Version) {
 	if version == nil || kind.Custom == nil || !kind.Custom.Remote {
 		return
 	}
@@ -53,8 +53,8 @@ func (m *matcher) takes(e *Entry) (bool, error) {
 	return chosen(obj, m.late.label, m.late.fields), nil
 }
 
-// decide makes of the changes that were queued undecided the events that they are. Nobody can go on behind a change of which it
-// isn't known what it is.
+// decide turns the changes that were queued undecided into events. A watch can't continue past a change that can't be
+// decided.
 func (m *matcher) decide(events []Event, err error) ([]Event, error) {
 	if m.late == nil || err != nil {
 		return events, err

@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// widgets are of a custom resource, of which somebody else makes v2 out of v1: spec.size is spec.length there, and a label says so.
+// widgets are of a custom resource whose v2 a webhook makes out of v1: spec.size is spec.length there, and a label says
+// so.
 type widgets struct {
 	*fixture
 	cache  *Cache
-	v2     *kinds.Version
+	v2     *api.Version
 	fault  atomic.Pointer[error]
 	hold   atomic.Pointer[chan struct{}] // conversions wait for it
 	made   int64
@@ -29,16 +30,19 @@ type widgets struct {
 
 func startWidgets(t *testing.T) *widgets {
 	w := &widgets{fixture: startMemory(t), waited: make(chan struct{}, 9)}
-	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
-	empty := func() kinds.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
-	asItIs := func(obj kinds.Object, _ bool) ([]string, error) { return nil, nil }
-	kind := &kinds.Kind{
-		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{Remote: true},
-		Versions: []kinds.Version{
-			{GroupVersion: v1, New: empty, Coerce: asItIs, FromHub: func(obj kinds.Object) (kinds.Object, error) { return obj, nil }},
+	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"},
+		schema.GroupVersion{Group: "example.com", Version: "v2"}
+	empty := func() api.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
+	asItIs := func(obj api.Object, _ bool) ([]string, error) { return nil, nil }
+	kind := &api.Kind{
+		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1,
+		Custom: &api.Custom{Remote: true},
+		Versions: []api.Version{
+			{GroupVersion: v1, New: empty, Coerce: asItIs,
+				FromHub: func(obj api.Object) (api.Object, error) { return obj, nil }},
 			{GroupVersion: v2, New: empty, Coerce: asItIs, FromHub: w.convert},
 		},
-		Fields: map[string]func(kinds.Object) string{"v2:spec.length": func(obj kinds.Object) string {
+		Fields: map[string]func(api.Object) string{"v2:spec.length": func(obj api.Object) string {
 			length, _, _ := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, "spec", "length")
 			return fmt.Sprint(length)
 		}},
@@ -48,7 +52,7 @@ func startWidgets(t *testing.T) *widgets {
 	return w
 }
 
-func (w *widgets) convert(obj kinds.Object) (kinds.Object, error) {
+func (w *widgets) convert(obj api.Object) (api.Object, error) {
 	w.asked.Add(1)
 	if hold := w.hold.Load(); hold != nil {
 		w.waited <- struct{}{}
@@ -83,7 +87,8 @@ func (w *widgets) create(name string, size int64) *Entry {
 
 func (w *widgets) update(name string, size int64) {
 	w.Helper()
-	_, err := w.cache.Update(w.ctx, w.cache.Key("", name), nil, func(*Entry) (kinds.Object, error) { return w.make(name, size), nil })
+	_, err := w.cache.Update(w.ctx, w.cache.Key("", name), nil,
+		func(*Entry) (api.Object, error) { return w.make(name, size), nil })
 	w.must(err)
 }
 
@@ -108,7 +113,7 @@ func (w *widgets) next(watcher *Watcher, want EventType, name string) {
 	}
 }
 
-// TestSelectionWaitsAlone: while somebody is asked for an object that a selector of another version is about, all caches go on.
+// TestSelectionWaitsAlone: while a webhook converts an object for a selector of another version, all caches go on.
 func TestSelectionWaitsAlone(t *testing.T) {
 	w := startWidgets(t)
 	first := w.create("first", 1)
@@ -146,7 +151,8 @@ func typesOf(events []Event) (out []EventType) {
 	return out
 }
 
-// TestSelectionInTheVersionOfTheRequest: what comes, goes and stays is told by what objects are in that version, labels included.
+// TestSelectionInTheVersionOfTheRequest: what comes, goes and stays is told by what objects are in that version, labels
+// included.
 func TestSelectionInTheVersionOfTheRequest(t *testing.T) {
 	w := startWidgets(t)
 	first := w.create("a", 1)
@@ -176,8 +182,7 @@ func TestSelectionInTheVersionOfTheRequest(t *testing.T) {
 	}
 }
 
-// TestSelectionFails: of an object that can't be had in that version nobody knows whether it is chosen, so a watch is over, and a list
-// fails.
+// TestSelectionFails: whether an object that can't be converted matches is unknown, so a watch ends, and a list fails.
 func TestSelectionFails(t *testing.T) {
 	w := startWidgets(t)
 	first := w.create("a", 3)
@@ -196,7 +201,8 @@ func TestSelectionFails(t *testing.T) {
 	if _, err := w.cache.List(w.ctx, ListOptions{Predicate: w.ofLength("3")}); !errors.Is(err, fault) {
 		t.Errorf("list: %v", err)
 	}
-	if _, err := w.cache.pageFromStore(w.ctx, first.Revision, ListOptions{}, w.cache.matcher("", w.ofLength("3")), w.cache.prefix); !errors.Is(err, fault) {
+	if _, err := w.cache.pageFromStore(w.ctx, first.Revision, ListOptions{}, w.cache.matcher("", w.ofLength("3")),
+		w.cache.prefix); !errors.Is(err, fault) {
 		t.Errorf("list of the past: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 			return 0, err
 		}
 		if s.added(caches) {
-			continue // what came to the new one between its own list and this one is in neither, nor in the watch from here on
+			// what came to the new one between its own list and this one is in neither, nor in the watch from here on
+			continue
 		}
 		contents := make(map[*Cache][]*Entry, len(caches))
 		for _, page := range pages {
@@ -57,8 +58,8 @@ func (s *Set) added(before []*Cache) bool {
 	return slices.ContainsFunc(s.caches, func(c *Cache) bool { return !slices.Contains(before, c) })
 }
 
-// loadOne fills a cache that came when the others were there already, unless it is removed before. Events that arrive meanwhile are
-// kept by the cache.
+// loadOne fills a cache that came when the others were there already, unless it is removed before. Events that arrive
+// meanwhile are kept by the cache.
 func (s *Set) loadOne(ctx context.Context, c *Cache) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +77,7 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 			return
 		}
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Listing what is stored; trying again", "resource", c.resource)
+			klog.FromContext(ctx).Error(err, "Failed to list the store; retrying", "resource", c.resource)
 			s.pause(ctx)
 			continue
 		}
@@ -97,7 +98,8 @@ type found struct {
 	cache *Cache
 }
 
-// list reads all keys below prefix that can be read, at one revision. Pages are decoded while the next are on their way.
+// list reads all keys below prefix that can be read, at one revision. Pages are decoded while the next are on their
+// way.
 func (s *Set) list(ctx context.Context, prefix string, owners func(key string) []*Cache) ([]*[]found, int64, error) {
 	var pages []*[]found
 	var decoding errgroup.Group

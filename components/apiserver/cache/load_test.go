@@ -24,8 +24,8 @@ func (m *meddled) List(ctx context.Context, r storage.Range) (storage.Page, erro
 	return m.Store.List(ctx, r)
 }
 
-// TestAddedWhileLoading: a cache that comes while all is listed, and is filled before that, lacks nothing of what was written
-// between the two.
+// TestAddedWhileLoading: a cache that comes while all is listed, and is filled before that, lacks nothing of what was
+// written between the two.
 func TestAddedWhileLoading(t *testing.T) {
 	store := &meddled{Store: memory.New(nil)}
 	defer store.Close()
@@ -78,7 +78,7 @@ func (s *shut) List(ctx context.Context, r storage.Range) (storage.Page, error) 
 	return storage.Page{}, errors.New("out of reach")
 }
 
-// TestRemovedCacheIsNotFilled: nobody goes on trying to fill a cache that was removed before its first list succeeded.
+// TestRemovedCacheIsNotFilled: a cache that is removed before its first list succeeded is no longer filled.
 func TestRemovedCacheIsNotFilled(t *testing.T) {
 	store := &shut{Store: memory.New(nil), prefix: "/registry/late/", tried: make(chan struct{})}
 	f := start(t, store, Config{})
@@ -104,7 +104,8 @@ func TestRemovedCacheIsNotFilled(t *testing.T) {
 	t.Error("still asked for")
 }
 
-// mute takes no request for progress before the one who asks has left, as an etcd whose watches have lost their connection.
+// mute takes no request for progress before the one who asks has left, as an etcd whose watches have lost their
+// connection.
 type mute struct {
 	storage.Store
 	leave func()
@@ -117,7 +118,8 @@ func (m *mute) RequestProgress(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// TestReadsDontWaitForNudges: who reads is held up no longer than he has time, though the store can't be asked how far it is.
+// TestReadsDontWaitForNudges: who reads is held up no longer than he has time, though the store can't be asked how far
+// it is.
 func TestReadsDontWaitForNudges(t *testing.T) {
 	store := &mute{Store: memory.New(nil)}
 	f := start(t, store, Config{})

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // matcher is a predicate made ready to be asked often.
@@ -19,7 +19,7 @@ type matcher struct {
 
 type fieldTest struct {
 	field string
-	value func(kinds.Object) string
+	value func(api.Object) string
 	want  string
 	not   bool
 }
@@ -41,17 +41,17 @@ func (c *Cache) matcher(namespace string, p Predicate) matcher {
 }
 
 // fieldOf returns how the value of a selectable field is had; of an unknown field it is "".
-func fieldOf(kind *kinds.Kind, field string) func(kinds.Object) string {
+func fieldOf(kind *api.Kind, field string) func(api.Object) string {
 	switch field {
 	case "metadata.name":
-		return func(o kinds.Object) string { return o.GetName() }
+		return func(o api.Object) string { return o.GetName() }
 	case "metadata.namespace":
-		return func(o kinds.Object) string { return o.GetNamespace() }
+		return func(o api.Object) string { return o.GetNamespace() }
 	}
 	if value := kind.Fields[field]; value != nil {
 		return value
 	}
-	return func(kinds.Object) string { return "" }
+	return func(api.Object) string { return "" }
 }
 
 // all reports whether the matcher takes every object with its prefix.
@@ -62,7 +62,7 @@ func (m *matcher) matches(e *Entry) bool {
 	return e != nil && strings.HasPrefix(e.Key, m.prefix) && chosen(e.Object, m.label, m.fields)
 }
 
-func chosen(obj kinds.Object, label labels.Selector, fields []fieldTest) bool {
+func chosen(obj api.Object, label labels.Selector, fields []fieldTest) bool {
 	for i := range fields {
 		t := &fields[i]
 		if (t.value(obj) == t.want) == t.not {
@@ -81,7 +81,7 @@ func (m *matcher) event(c *change) (e Event, ok bool) {
 	return c.seen(is, was)
 }
 
-// seen is the change as it is for who is shown the object now, or was before, or neither.
+// seen is the change for a watcher that matches the object now, or matched it before, or neither.
 func (c *change) seen(is, was bool) (e Event, ok bool) {
 	switch {
 	case is && was:

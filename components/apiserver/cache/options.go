@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // Predicate chooses objects. Nil selectors choose all. The labels of Field are those of the hub: Kind.Fields,
@@ -16,8 +16,9 @@ import (
 type Predicate struct {
 	Label labels.Selector
 	Field fields.Selector
-	// In is the version in which objects are held against the selectors, where somebody else is asked for that (kinds.Custom.Remote).
-	In *kinds.Version
+	// In is the version in which objects are matched against the selectors, where a webhook converts to it
+	// (api.Custom.Remote).
+	In *api.Version
 }
 
 // ListOptions are those of the API's list (https://kubernetes.io/docs/reference/using-api/api-concepts/), already
@@ -70,8 +71,8 @@ type WatchOptions struct {
 	Namespace       string // "" watches all
 	ResourceVersion string
 	Predicate       Predicate
-	// Bookmarks asks for BOOKMARK events from time to time, and once shortly before Deadline, at which the caller will end
-	// the watch; the zero time is never.
+	// Bookmarks asks for BOOKMARK events from time to time, and once shortly before Deadline, at which the caller will
+	// end the watch; the zero time is never.
 	Bookmarks bool
 	Deadline  time.Time
 	// SendInitialEvents is as in the API: nil is the old behaviour (what exists comes first if ResourceVersion is "" or
@@ -91,8 +92,8 @@ const (
 )
 
 // Event is one change as a watcher sees it through its predicate. For Deleted, the entry shows the last state that the
-// watcher could see, at the resource version of the change. For Bookmark it is an empty object with a resource version and
-// maybe the annotation that ends the initial events.
+// watcher could see, at the resource version of the change. For Bookmark it is an empty object with a resource version
+// and maybe the annotation that ends the initial events.
 type Event struct {
 	Type  EventType
 	Entry *Entry
@@ -107,4 +108,4 @@ type TTL = time.Duration
 // change. What it returns belongs to the cache from then on; to change nothing, it returns current.Object itself or an
 // equal object. It may be called several times, and must not rely on current being the newest state: if it isn't, the
 // write fails and Mutate is called again.
-type Mutate func(current *Entry) (kinds.Object, error)
+type Mutate func(current *Entry) (api.Object, error)

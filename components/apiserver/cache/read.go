@@ -29,14 +29,14 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	if err != nil {
 		return nil, err
 	}
-	if c.anew() {
+	if c.readsFromStore() {
 		return c.decrypted(ctx, key)
 	}
 	if e, ok := c.Peek(key); ok {
 		return e, nil
 	}
 	if err := c.broken.at(key); err != nil {
-		c.mend(ctx, key)
+		c.retryDecrypt(ctx, key)
 		if e, ok := c.Peek(key); ok {
 			return e, nil
 		}
@@ -45,8 +45,8 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	return nil, c.errNotFound(key)
 }
 
-// List returns the objects that the options choose, with the meaning of resourceVersion, resourceVersionMatch, limit and
-// continue that the API concepts page gives to each combination
+// List returns the objects that the options choose, with the meaning of resourceVersion, resourceVersionMatch, limit
+// and continue that the API concepts page gives to each combination
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
 func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	ctx, span := tracing.Part(ctx, "cacher.GetList")
@@ -64,8 +64,8 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 		_, one := m.key(c, o.Namespace)
 		switch {
 		case exact(o, revision) && one:
-			err := c.catchUp(ctx, revision, c.set.patience)
-			if o.ResourceVersionMatch == "" { // who names the object gets the newest that there is
+			err := c.catchUp(ctx, revision, c.set.timeout)
+			if o.ResourceVersionMatch == "" { // a get by name returns the newest state
 				return c.listNow(ctx, o, m, m.prefix, err)
 			}
 			if _, behind := isBehind(err); err != nil && !behind {
@@ -76,10 +76,10 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 			return c.listAt(ctx, o, m, m.prefix, revision)
 		}
 	}
-	if o.ResourceVersion == "0" && !c.direct {
+	if o.ResourceVersion == "0" && !c.cacheDisabled {
 		o.Limit = 0 // as upstream: what is at hand is given whole
 	}
-	return c.listNow(ctx, o, m, m.prefix, c.freshen(ctx, o.ResourceVersion))
+	return c.listNow(ctx, o, m, m.prefix, c.waitUntilFresh(ctx, o.ResourceVersion))
 }
 
 // listNow lists what there is in the cache after freshening it, or in the store if the cache has fallen behind that.
@@ -92,10 +92,10 @@ func (c *Cache) listNow(ctx context.Context, o ListOptions, m matcher, from stri
 	if freshened != nil {
 		return nil, freshened
 	}
-	if c.anew() {
+	if c.readsFromStore() {
 		return c.pageFromStore(ctx, c.set.Revision(), o, m, from)
 	}
-	c.mend(ctx, m.prefix)
+	c.retryDecrypt(ctx, m.prefix)
 	s, revision := c.snapshotNow()
 	if err := c.broken.below(m.prefix); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 		return l, err
 	}
 	// A negative revision is the token for the inconsistent rest of a list.
-	return c.listNow(ctx, o, m, t.from, c.freshen(ctx, ""))
+	return c.listNow(ctx, o, m, t.from, c.waitUntilFresh(ctx, ""))
 }
 
 // listAt lists at an exact revision, from a kept state or else from the store.
@@ -136,12 +136,12 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 		return nil, errCompacted
 	}
 	var late error
-	if !c.set.untold() {
-		if late = c.freshen(ctx, formatRevision(revision)); late != nil && !isTooLarge(late) {
+	if !c.set.progressUnsupported() {
+		if late = c.waitUntilFresh(ctx, formatRevision(revision)); late != nil && !isTooLarge(late) {
 			return nil, late
 		}
 	}
-	if s := c.snapshotAt(revision); s != nil && !c.anew() && c.broken.below(m.prefix) == nil {
+	if s := c.snapshotAt(revision); s != nil && !c.readsFromStore() && c.broken.below(m.prefix) == nil {
 		return c.page(s, revision, o, m, from)
 	}
 	l, err := c.pageFromStore(ctx, revision, o, m, from)
@@ -167,7 +167,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 			return true
 		}
 		if full := o.Limit > 0 && int64(len(l.Entries)) == o.Limit; full {
-			more = true // whether it matches or not: nobody looks before the next page
+			more = true // whether it matches or not: it isn't evaluated before the next page
 			rest++
 			return m.all()
 		}
@@ -185,7 +185,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	c.counts.list(index, fetched, len(l.Entries))
 	if more {
 		c.keep(s)
-		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, !c.direct, revision)
+		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, !c.cacheDisabled, revision)
 		if m.all() {
 			l.Remaining = &rest
 		}
@@ -193,8 +193,8 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	return l, nil
 }
 
-// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is. It returns the number of
-// the index that this was, beyond all if it was none.
+// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is. It returns
+// the number of the index that this was, beyond all if it was none.
 func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yield func(*Entry) bool) int {
 	if key, ok := m.key(c, namespace); ok {
 		if e, ok := s.items.Get(&Entry{Key: key}); ok && key >= from {
@@ -218,14 +218,15 @@ func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yie
 	return len(c.indexed)
 }
 
-// errCompacted tells that a revision is known to nobody any more.
+// errCompacted tells that a revision has been compacted.
 var errCompacted = errExpired("The resourceVersion for the provided list is too old.")
 
 // storePage is how many keys are asked of the store at once.
 const storePage = 500
 
 // pageFromStore collects the entries of one answer out of the store's own history.
-func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions, m matcher, from string) (*List, error) {
+func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions, m matcher, from string) (*List,
+	error) {
 	ctx, span := tracing.Part(ctx, "List(recursive=true) etcd3")
 	defer span.End()
 	l := &List{Revision: revision}

@@ -45,7 +45,8 @@ func TestSelectors(t *testing.T) {
 		}
 	}
 	f.alter("b", "x2", func(p *corev1.Pod) { p.Spec.NodeName = "n2" })
-	f.wantNames(f.list(ListOptions{Predicate: Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n2")}}), "a/y1 b/x2")
+	f.wantNames(f.list(ListOptions{Predicate: Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n2")}}),
+		"a/y1 b/x2")
 }
 
 // TestPagesOfOneNamespace: what lies in others is no further page, wherever the list comes from.
@@ -54,8 +55,9 @@ func TestPagesOfOneNamespace(t *testing.T) {
 	f.create("a", "x", "")
 	last := f.create("b", "y", "")
 	f.create("c", "z", "")
-	o := ListOptions{Limit: 1, ResourceVersion: fmt.Sprint(last.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-		Predicate: Predicate{Field: fields.ParseSelectorOrDie("metadata.namespace=a")}}
+	o := ListOptions{Limit: 1, ResourceVersion: fmt.Sprint(last.Revision),
+		ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		Predicate:            Predicate{Field: fields.ParseSelectorOrDie("metadata.namespace=a")}}
 	for _, from := range []string{"memory", "the store"} {
 		l := f.list(o)
 		f.wantNames(l, "a/x")
@@ -116,13 +118,16 @@ func TestContinueExpires(t *testing.T) {
 	}
 	onward := err.(apierrors.APIStatus).Status().ListMeta.Continue
 	f.wantNames(f.list(ListOptions{Limit: 1, Continue: onward}), "a/p2")
-	_, err = f.pods.List(f.ctx, ListOptions{ResourceVersion: formatRevision(first.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	_, err = f.pods.List(f.ctx,
+		ListOptions{ResourceVersion: formatRevision(first.Revision),
+			ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	if !apierrors.IsResourceExpired(err) {
 		t.Fatalf("exact: %v", err)
 	}
 }
 
-// TestContinueExpiresUnchanged: a list ends with the store's history, also when nothing has changed since its first page.
+// TestContinueExpiresUnchanged: a list ends with the store's history, also when nothing has changed since its first
+// page.
 func TestContinueExpiresUnchanged(t *testing.T) {
 	f := startMemory(t)
 	for i := range 3 {
@@ -142,7 +147,7 @@ func TestContinueExpiresUnchanged(t *testing.T) {
 // TestResourceVersions goes through the table of the API concepts page.
 func TestResourceVersions(t *testing.T) {
 	f := startMemory(t)
-	f.set.patience = 20 * time.Millisecond
+	f.set.timeout = 20 * time.Millisecond
 	first := f.create("a", "x", "")
 	second := f.create("a", "y", "")
 	old, now := formatRevision(first.Revision), formatRevision(second.Revision)

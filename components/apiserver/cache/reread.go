@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // reread is Reread for an object that is written as value.
-func (c *Cache) reread(obj kinds.Object, value []byte) {
+func (c *Cache) reread(obj api.Object, value []byte) {
 	c.Reread(obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok && !serial.IsCBOR(value) {
 		if read, changed := rereadNumbers(u.Object); changed {
@@ -20,8 +20,8 @@ func (c *Cache) reread(obj kinds.Object, value []byte) {
 	}
 }
 
-// rereadNumbers makes integers of the floating-point numbers that JSON writes as such. What has none is returned as it is, and what
-// has some is copied: others may share the memory.
+// rereadNumbers makes integers of the floating-point numbers that JSON writes as such. What has none is returned as it
+// is, and what has some is copied: others may share the memory.
 func rereadNumbers(v any) (read any, changed bool) {
 	switch v := v.(type) {
 	case float64:

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -62,7 +62,7 @@ func asRevision(t testing.TB, version string) int64 {
 	return revision
 }
 
-// list begins anew.
+// list starts over.
 func (w *follower) list() {
 	l, err := w.pods.List(w.ctx, ListOptions{Namespace: w.options.Namespace, Predicate: w.options.Predicate})
 	if err != nil {
@@ -104,8 +104,8 @@ func (w *follower) visit(ctx context.Context) {
 	}
 }
 
-// TestFollowersMissNothing: whoever watches, with whatever selector, and comes back with the last version that it was told, by an
-// event or a bookmark, knows in the end what there is.
+// TestFollowersMissNothing: a client that watches, with any selector, and resumes from the last resource version of an
+// event or a bookmark, ends up with the current state.
 func TestFollowersMissNothing(t *testing.T) {
 	const writers, followers, writes = 4, 3 * crowd, 400
 	f := start(t, memory.New(nil), Config{})
@@ -121,13 +121,16 @@ func TestFollowersMissNothing(t *testing.T) {
 		})
 	}
 	predicates := []Predicate{
-		{}, {Field: fields.ParseSelectorOrDie("spec.nodeName=n1")}, {Label: labels.SelectorFromSet(labels.Set{"app": "x"})},
-		{Field: fields.ParseSelectorOrDie("metadata.name=p1")}, {Field: fields.ParseSelectorOrDie("spec.nodeName!=n1,status.phase=Running")},
+		{}, {Field: fields.ParseSelectorOrDie("spec.nodeName=n1")},
+		{Label: labels.SelectorFromSet(labels.Set{"app": "x"})},
+		{Field: fields.ParseSelectorOrDie("metadata.name=p1")},
+		{Field: fields.ParseSelectorOrDie("spec.nodeName!=n1,status.phase=Running")},
 	}
 	all := make([]*follower, followers)
 	for i := range all {
-		w := &follower{fixture: f, random: rand.New(rand.NewPCG(2, uint64(i))), options: WatchOptions{Namespace: []string{"", "a", "b"}[i/2%3]}}
-		if i%2 == 0 { // the others are a crowd
+		w := &follower{fixture: f, random: rand.New(rand.NewPCG(2, uint64(i))),
+			options: WatchOptions{Namespace: []string{"", "a", "b"}[i/2%3]}}
+		if i%2 == 0 { // the others share a large bucket
 			w.options.Predicate = predicates[i/6%len(predicates)]
 		} else {
 			w.options.Namespace = ""
@@ -148,7 +151,8 @@ func TestFollowersMissNothing(t *testing.T) {
 		now.list()
 		w.visit(written)
 		if !maps.Equal(w.known, now.known) {
-			t.Errorf("%+v: knows %v, there is %v", w.options.Predicate, slices.Sorted(maps.Keys(w.known)), slices.Sorted(maps.Keys(now.known)))
+			t.Errorf("%+v: knows %v, there is %v", w.options.Predicate, slices.Sorted(maps.Keys(w.known)),
+				slices.Sorted(maps.Keys(now.known)))
 		}
 	}
 }
@@ -165,8 +169,9 @@ func (f *fixture) scribble(random *rand.Rand) {
 		p := pod(namespace, name, fmt.Sprint("n", random.IntN(3)))
 		_, err = f.pods.Create(f.ctx, key, p, 0)
 	default:
-		app, node, phase := []string{"x", "y"}[random.IntN(2)], fmt.Sprint("n", random.IntN(3)), []corev1.PodPhase{"Running", "Failed"}[random.IntN(2)]
-		_, err = f.pods.Update(f.ctx, key, nil, func(current *Entry) (kinds.Object, error) {
+		app, node, phase := []string{"x", "y"}[random.IntN(2)], fmt.Sprint("n", random.IntN(3)),
+			[]corev1.PodPhase{"Running", "Failed"}[random.IntN(2)]
+		_, err = f.pods.Update(f.ctx, key, nil, func(current *Entry) (api.Object, error) {
 			p := current.Object.(*corev1.Pod).DeepCopy()
 			p.Labels, p.Spec.NodeName, p.Status.Phase = map[string]string{"app": app}, node, phase
 			return p, nil

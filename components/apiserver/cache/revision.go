@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/latency"
 )
 
-// horizon is the revision that the caches have reached, and those who wait for it to move.
-type horizon struct {
+// revisionWaiter holds the revision that the caches have reached, and wakes the readers that wait for a later one.
+type revisionWaiter struct {
 	revision atomic.Int64
 
 	mu      sync.Mutex
@@ -26,7 +26,7 @@ type waiter struct {
 	done     chan struct{}
 }
 
-func (h *horizon) advance(revision int64) {
+func (h *revisionWaiter) advance(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if revision <= h.revision.Load() {
@@ -41,8 +41,9 @@ func (h *horizon) advance(revision int64) {
 	}
 }
 
-// withdraw takes back what was reached if that is more than there is. Nobody is to take it for that of a cache that is filled anew.
-func (h *horizon) withdraw(revision int64) {
+// withdraw takes back a reached revision that is higher than the store's. It must not be taken for that of a refilled
+// cache.
+func (h *revisionWaiter) withdraw(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if revision < h.revision.Load() {
@@ -57,8 +58,10 @@ const (
 	nextNudges = 100 * time.Millisecond
 )
 
-// wait returns when revision is reached, or with ctx's error. It calls nudge while it waits, which may take as long as ctx lasts.
-func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge func(context.Context)) error {
+// wait returns when revision is reached, or with ctx's error. It calls nudge while it waits, which may take as long as
+// ctx lasts.
+func (h *revisionWaiter) wait(ctx context.Context, c clock.Clock, revision int64,
+	requestProgress func(context.Context)) error {
 	if h.revision.Load() >= revision {
 		return nil
 	}
@@ -90,37 +93,37 @@ func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge
 			}
 			return ctx.Err()
 		case <-timer.C():
-			nudge(ctx)
+			requestProgress(ctx)
 			timer.Reset(nextNudges)
 		}
 	}
 }
 
-// asker asks a question once for all who wait at that moment: an answer counts only for those who came before the
-// question was put.
-type asker struct {
+// revisionCoalescer reads the store's revision once for all callers that wait at that moment: a result counts only for
+// those that called before the read was sent.
+type revisionCoalescer struct {
 	ask func(context.Context) (int64, error)
 	// base is for questions of several.
 	base context.Context
-	// patience is how long one answer is waited for: others can't ask meanwhile.
-	patience time.Duration
+	// timeout is the timeout of one read: other callers can't start one meanwhile.
+	timeout time.Duration
 
 	mu   sync.Mutex
 	busy bool
-	next *question
+	next *revisionCall
 }
 
-// askTimeout is the patience of askers.
+// askTimeout is the timeout of a read of the store's revision.
 const askTimeout = 10 * time.Second
 
-type question struct {
+type revisionCall struct {
 	done   chan struct{}
 	answer int64
 	err    error
 }
 
 // current is asked again, in turn with others, as long as ctx lasts: a store that is away for a while may come back.
-func (a *asker) current(ctx context.Context) (int64, error) {
+func (a *revisionCoalescer) current(ctx context.Context) (int64, error) {
 	times := latency.From(ctx)
 	defer times.Add(latency.Storage, times.Begin())
 	for {
@@ -131,19 +134,19 @@ func (a *asker) current(ctx context.Context) (int64, error) {
 	}
 }
 
-func (a *asker) once(ctx context.Context) (int64, error) {
+func (a *revisionCoalescer) once(ctx context.Context) (int64, error) {
 	a.mu.Lock()
 	if !a.busy {
 		a.busy = true
 		a.mu.Unlock()
-		bounded, cancel := context.WithTimeout(ctx, a.patience)
+		bounded, cancel := context.WithTimeout(ctx, a.timeout)
 		answer, err := a.ask(bounded)
 		cancel()
 		a.handOver()
 		return answer, err
 	}
 	if a.next == nil {
-		a.next = &question{done: make(chan struct{})}
+		a.next = &revisionCall{done: make(chan struct{})}
 	}
 	q := a.next
 	a.mu.Unlock()
@@ -155,8 +158,8 @@ func (a *asker) once(ctx context.Context) (int64, error) {
 	}
 }
 
-// handOver lets those who came meanwhile have their question put.
-func (a *asker) handOver() {
+// handOver starts the read for the callers that came meanwhile.
+func (a *revisionCoalescer) handOver() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next == nil {
@@ -167,13 +170,13 @@ func (a *asker) handOver() {
 }
 
 // put asks the next question.
-func (a *asker) put() {
-	runtime.Gosched() // those who are about to ask come along
+func (a *revisionCoalescer) put() {
+	runtime.Gosched() // callers that are about to ask join
 	a.mu.Lock()
 	q := a.next
 	a.next = nil
 	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(a.base, a.patience)
+	ctx, cancel := context.WithTimeout(a.base, a.timeout)
 	q.answer, q.err = a.ask(ctx)
 	cancel()
 	close(q.done)

@@ -32,15 +32,16 @@ func atRevision(e *Entry, revision int64) *Entry {
 	return &Entry{Key: e.Key, Revision: revision, Object: obj}
 }
 
-// How long a resource remembers its events: while others come, as long as a watch that was cut may take to come back, and then some;
-// but a few at least, and Config.Events at most. Upstream forgets none before others come. That is not so here: what is remembered keeps
-// old versions of objects in memory, of which a burst leaves many, and after quietTime the store may have forgotten them, too.
+// How long a resource remembers its events: while others come, as long as a watch that was cut may take to come back,
+// and then some; but a few at least, and Config.Events at most. Upstream forgets none before others come. That is not
+// so here: what is remembered keeps old versions of objects in memory, of which a burst leaves many, and after
+// quietTime the store may have forgotten them, too.
 const (
 	eventTime = 75 * time.Second
 	quietTime = 5 * time.Minute
 	fewEvents = 100
-	// fewDirect takes the place of fewEvents where a watch may go on from all that the store knows. Such objects are short-lived, and
-	// hardly ever changed: to remember them costs little.
+	// fewDirect takes the place of fewEvents where a watch may go on from all that the store knows. Such objects are
+	// short-lived, and hardly ever changed: to remember them costs little.
 	fewDirect = 10_000
 )
 
@@ -68,8 +69,8 @@ func (r *ring) trim(now time.Time, age time.Duration) {
 	}
 }
 
-// since returns the changes after revision, which stay valid until the next change; ok is false if they are no longer all
-// here.
+// since returns the changes after revision, which stay valid until the next change; ok is false if they are no longer
+// all here.
 func (r *ring) since(revision int64) (changes []*change, ok bool) {
 	if revision < r.start {
 		return nil, false

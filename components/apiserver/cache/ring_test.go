@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRingForgets: what is old goes when something new comes, or else after a longer time; but a few stay, and never too many.
+// TestRingForgets: what is old goes when something new comes, or else after a longer time; but a few stay, and never
+// too many.
 func TestRingForgets(t *testing.T) {
 	begin := time.Unix(1_000_000_000, 0)
 	r := ring{limit: 10, few: 2}

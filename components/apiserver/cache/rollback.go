@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// errWentBack: the store is one of before, from a backup, say. What the caches have of later never was, and the watch of the
-// store would be silent until it had caught up.
+// errWentBack: the store is one of before, from a backup, say. What the caches have of later never was, and the watch
+// of the store would be silent until it had caught up.
 var errWentBack = errors.New("the store is at an older revision than before: it was restored")
 
 // ask returns the store's revision, and notices when it goes back.
@@ -27,8 +27,8 @@ func (s *Set) wrote(revision, before int64) {
 	}
 }
 
-// wentBack makes the set fill its caches anew; watches end, as nobody can go on from there. Many may notice it who had seen the
-// caches at a revision of before: those who are late to say so say nothing new.
+// wentBack makes the set refill its caches; watches end, as they can't be resumed. Many callers may report it that had
+// seen the caches at an earlier revision: late reports have no effect.
 func (s *Set) wentBack(before int64) {
 	if end := s.refill.Load(); end != nil && s.Revision() >= before {
 		(*end)(errWentBack)

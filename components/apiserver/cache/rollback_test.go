@@ -20,8 +20,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// restorable is a store that can be exchanged for another; watches stay with the one they began at, as silent as those of an
-// etcd that was restored are.
+// restorable is a store that can be exchanged for another; watches stay with the one they began at, as silent as those
+// of an etcd that was restored are.
 type restorable struct{ now atomic.Pointer[memory.Store] }
 
 func (r *restorable) Get(ctx context.Context, key string) (storage.KeyValue, error) {
@@ -33,7 +33,8 @@ func (r *restorable) List(ctx context.Context, o storage.Range) (storage.Page, e
 func (r *restorable) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
 	return r.now.Load().Create(ctx, key, value, ttl)
 }
-func (r *restorable) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+func (r *restorable) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64,
+	error) {
 	return r.now.Load().Update(ctx, key, value, expected, ttl)
 }
 func (r *restorable) Delete(ctx context.Context, key string, expected int64) (int64, error) {
@@ -51,8 +52,8 @@ func (r *restorable) Compact(ctx context.Context, revision int64) error {
 }
 func (r *restorable) Close() error { return r.now.Load().Close() }
 
-// TestRestoredStore: when the store is at an older revision than before, whoever finds out first, the caches are filled from it,
-// and watches end.
+// TestRestoredStore: when the store is at an older revision than before, however that is detected, the caches are
+// refilled from it, and watches end.
 func TestRestoredStore(t *testing.T) {
 	finders := map[string]func(f *fixture) error{
 		"read": func(f *fixture) error {
@@ -112,8 +113,8 @@ func TestRestoredStore(t *testing.T) {
 	}
 }
 
-// TestRestoredStoreWhileFilled: whoever lists as soon as a cache is filled again gets no revision of before, from which on a watch would
-// be silent until the store had caught up.
+// TestRestoredStoreWhileFilled: a list that is made as soon as a cache is filled again gets no earlier revision, from
+// which a watch would be silent until the store had caught up.
 func TestRestoredStoreWhileFilled(t *testing.T) {
 	store := &restorable{}
 	first := memory.NewAt(clock.RealClock{}, 1000)
@@ -146,7 +147,8 @@ func TestRestoredStoreWhileFilled(t *testing.T) {
 	}
 }
 
-// TestRestoredStoreZipped: other objects may have the revisions that are known from before. Nothing compressed then is shown again.
+// TestRestoredStoreZipped: other objects may have the revisions that are known from before. Nothing compressed then is
+// shown again.
 func TestRestoredStoreZipped(t *testing.T) {
 	store := &restorable{}
 	first := memory.NewAt(clock.RealClock{}, 10)
@@ -166,7 +168,8 @@ func TestRestoredStoreZipped(t *testing.T) {
 	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
 	zipped := func() string {
 		var out bytes.Buffer
-		f.must(f.list(ListOptions{Namespace: "a"}).WriteZipped(&out, format, serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
+		f.must(f.list(ListOptions{Namespace: "a"}).WriteZipped(&out, format,
+			serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
 		r, err := gzip.NewReader(&out)
 		f.must(err)
 		text, err := io.ReadAll(r)
@@ -189,7 +192,8 @@ func TestRestoredStoreZipped(t *testing.T) {
 	}
 }
 
-// TestRevisionOfRestoredState: what is seen of a cache that is filled from a store that went back has no revision of before.
+// TestRevisionOfRestoredState: what is seen of a cache that is filled from a store that went back has no revision of
+// before.
 func TestRevisionOfRestoredState(t *testing.T) {
 	const before, restored = 1000, 10
 	f := startMemory(t)
@@ -209,7 +213,8 @@ func TestRevisionOfRestoredState(t *testing.T) {
 			f.pods.Stats() // behind readers, who have looked what is reached
 			f.set.reached.withdraw(restored)
 			f.pods.install(nil, restored)
-			f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}}, before)
+			f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}},
+				before)
 			f.set.reached.advance(before)
 		}
 	})
@@ -243,7 +248,8 @@ func TestOnceBack(t *testing.T) {
 	}
 }
 
-// TestOfFormerWatch: a cache that has no state yet when all are filled from a store that went back takes nothing from the watch before.
+// TestOfFormerWatch: a cache that has no state yet when all are filled from a store that went back takes nothing from
+// the watch before.
 func TestOfFormerWatch(t *testing.T) {
 	f := startMemory(t)
 	c := newCache(f.set, podKind())

@@ -21,8 +21,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// TestScripts runs testdata/*.txt: lines that begin with "> " are commands, those after them the answer. Revisions count
-// from the start of the script.
+// TestScripts runs testdata/*.txt: lines that begin with "> " are commands, those after them the answer. Revisions
+// count from the start of the script.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -156,7 +156,8 @@ func (p *player) listed(args map[string]string) []string {
 
 func (p *player) watch(args map[string]string) []string {
 	o := WatchOptions{
-		Namespace: args["in"], ResourceVersion: args["rv"], Predicate: predicate(args), Bookmarks: args["bookmarks"] != "",
+		Namespace: args["in"], ResourceVersion: args["rv"], Predicate: predicate(args),
+		Bookmarks: args["bookmarks"] != "",
 	}
 	if s, ok := args["initial"]; ok {
 		yes := s == "true"

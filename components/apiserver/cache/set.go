@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/cache/alike"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -34,14 +34,14 @@ type Config struct {
 	// Events is how many events a resource remembers at most; 102,400 if 0, as with upstream.
 	Events int
 	// Direct tells of which kinds a read is never older than the store, whatever it asks for; nil means of none.
-	Direct func(kind *kinds.Kind) bool
-	// Replaceable tells of which resources objects lie in the store encrypted under keys that may be replaced; nil means of none. Those
-	// that a get of the newest finds are decrypted anew.
+	Direct func(kind *api.Kind) bool
+	// Replaceable tells which resources are stored encrypted under keys that may be replaced; nil means none. Their
+	// objects are decrypted again by gets of the newest state.
 	Replaceable func(resource schema.GroupResource) bool
-	// Progress tells whether the store's word on how far its watch is can be relied on; nil means that it can. Where it can't, reads that
-	// want the newest are made in the store.
+	// Progress tells whether the store's word on how far its watch is can be relied on; nil means that it can. Where it
+	// can't, reads that want the newest are made in the store.
 	Progress func() bool
-	// NoChecks leaves it at what the caches are: nobody compares them with the store.
+	// NoChecks turns off the comparison of the caches with the store.
 	NoChecks bool
 	// Clock is for bookmarks and timeouts; the real one if nil.
 	Clock clock.WithTicker
@@ -61,7 +61,7 @@ const slowStart = 5 * time.Second
 const retryPause = 50 * time.Millisecond
 
 // mediaOf is the media type of a kind's objects in the store.
-func (c *Config) mediaOf(kind *kinds.Kind) string {
+func (c *Config) mediaOf(kind *api.Kind) string {
 	if c.CBOR && kind.Custom != nil {
 		return runtime.ContentTypeCBOR
 	}
@@ -70,18 +70,18 @@ func (c *Config) mediaOf(kind *kinds.Kind) string {
 
 // Set is the caches of all resources of a store.
 type Set struct {
-	config  Config
-	prefix  string // with a slash
-	budget  *budget
-	parts   alike.Pool // of the objects in all caches
-	reached horizon
-	past    atomic.Int64 // lists of revisions before it are refused
-	asker   asker
+	config            Config
+	prefix            string // with a slash
+	budget            *budget
+	parts             alike.Pool // of the objects in all caches
+	reached           revisionWaiter
+	past              atomic.Int64 // lists of revisions before it are refused
+	revisionCoalescer revisionCoalescer
 	// bookmarks by which the store told of progress.
 	bookmarks atomic.Int64
 	refill    atomic.Pointer[context.CancelCauseFunc] // ends the watch of the store
-	// patience is how long a read waits for the cache to reach a revision.
-	patience time.Duration
+	// timeout is how long a read waits for the cache to reach a revision.
+	timeout time.Duration
 
 	// base ends with Run; work counts what Run waits for.
 	base   context.Context
@@ -116,16 +116,16 @@ func NewSet(config Config) (*Set, error) {
 	}
 	config.Store = timed{config.Store}
 	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: newBudget(config.Encodings),
-		patience: freshTimeout}
+		timeout: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
-	s.asker = asker{ask: s.ask, base: s.base, patience: askTimeout}
+	s.revisionCoalescer = revisionCoalescer{ask: s.ask, base: s.base, timeout: askTimeout}
 	s.routes.Store(&routes{})
 	return s, nil
 }
 
 // Add makes the cache of a stored kind. It may be called at any time; if the set runs already, the cache gets ready on
 // its own.
-func (s *Set) Add(kind *kinds.Kind) *Cache {
+func (s *Set) Add(kind *api.Kind) *Cache {
 	c := newCache(s, kind)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Set) Add(kind *kinds.Kind) *Cache {
 }
 
 // Unstored returns a cache of a kind of which nothing is stored. It is outside of the set, and only tells formats.
-func (s *Set) Unstored(kind *kinds.Kind) *Cache { return newCache(s, kind) }
+func (s *Set) Unstored(kind *api.Kind) *Cache { return newCache(s, kind) }
 
 // Remove ends all watches of a resource and forgets it, once the requests that use the cache have left it.
 func (s *Set) Remove(c *Cache) { c.users.retire(func() { s.drop(c) }) }
@@ -163,7 +163,8 @@ func (s *Set) changeRoutes(change func(routes)) {
 	s.routes.Store(&r)
 }
 
-// routes are the caches by the prefix of their keys in that of the set ("pods/"): one, or several while one is replaced.
+// routes are the caches by the prefix of their keys in that of the set ("pods/"): one, or several while one is
+// replaced.
 type routes map[string][]*Cache
 
 // of finds the caches that a key belongs to: prefixes have one element ("pods/") or two ("services/specs/").
@@ -182,7 +183,7 @@ func (r routes) of(key string) []*Cache {
 	return r[key[:end+next]]
 }
 
-// Run lists and follows the store until ctx ends. It returns only errors that trying again can't mend.
+// Run lists and follows the store until ctx ends. It returns only errors that retries can't fix.
 func (s *Set) Run(ctx context.Context) error {
 	defer s.work.Wait()
 	defer s.cancel()
@@ -194,7 +195,8 @@ func (s *Set) Run(ctx context.Context) error {
 		s.work.Go(func() { s.check(s.base) })
 	}
 	slow := time.AfterFunc(slowStart, func() {
-		klog.FromContext(ctx).Info("Still waiting for the store: is it running, and are its address and certificates right?")
+		klog.FromContext(ctx).Info(
+			"Still waiting for the store: is it running, and are its address and certificates right?")
 	})
 	defer slow.Stop()
 	for s.base.Err() == nil {
@@ -207,7 +209,7 @@ func (s *Set) Run(ctx context.Context) error {
 			return err
 		}
 		if s.base.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Following the store; trying again from the start")
+			klog.FromContext(ctx).Error(err, "Failed to watch the store; listing again")
 			s.pause(s.base)
 		}
 	}
@@ -270,7 +272,7 @@ func (s *Set) follow(ctx context.Context, revision int64) error {
 	return w.Err()
 }
 
-// apply brings all caches to the revision of a batch, then tells those who wait for it.
+// apply brings all caches to the revision of a batch, then wakes the readers that wait for it.
 func (s *Set) apply(batch []storage.Event) {
 	r := *s.routes.Load()
 	for from := 0; from < len(batch); {
@@ -284,7 +286,8 @@ func (s *Set) apply(batch []storage.Event) {
 	s.reached.advance(batch[len(batch)-1].Revision)
 }
 
-// applyAt applies what happened at one revision: one event for nearly all, several where the store takes away all keys of a lease.
+// applyAt applies what happened at one revision: one event for nearly all, several where the store takes away all keys
+// of a lease.
 func (s *Set) applyAt(r routes, events []storage.Event) {
 	if e := &events[0]; len(events) == 1 && e.Type != storage.Progress {
 		for _, c := range r.of(e.Key[len(s.prefix):]) {
@@ -320,8 +323,8 @@ func (s *Set) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Forgotten tells that the store knows nothing of what was before a revision. Lists of that time end then, also those that
-// could go on from here: clients see the same whichever server they ask.
+// Forgotten tells that the store knows nothing of what was before a revision. Lists of that time end then, also those
+// that could go on from here: clients see the same whichever server they ask.
 func (s *Set) Forgotten(revision int64) { s.past.Store(revision) }
 
 // Revision returns the revision that all caches have reached.

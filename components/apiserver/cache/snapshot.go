@@ -13,16 +13,16 @@ type snapshot struct {
 	last  time.Time // when it was kept
 }
 
-// States that lists have begun to page through are kept: so many, for so long. After that the store is asked, which keeps
-// its history for about as long. An old state costs the memory of what has changed since.
+// States that lists have begun to page through are kept: so many, for so long. After that the store is asked, which
+// keeps its history for about as long. An old state costs the memory of what has changed since.
 const (
 	keptSnapshots = 4
 	keptTime      = 5 * time.Minute
 )
 
-// revisionLocked is the newest revision at which the state is known to be right: that of the last change, or a later one that all
-// caches have reached. What the set has reached is asked with c.mu held, as the state may be exchanged for one of a store that
-// went back.
+// revisionLocked is the newest revision at which the state is known to be right: that of the last change, or a later
+// one that all caches have reached. What the set has reached is asked with c.mu held, as the state may be exchanged for
+// one of a store that went back.
 func (c *Cache) revisionLocked() int64 { return max(c.set.Revision(), c.last) }
 
 // snapshotNow returns the state as it is now, and a revision at which it is right.
@@ -72,9 +72,10 @@ func (c *Cache) snapshotAt(revision int64) *snapshot {
 	return nil
 }
 
-// remembers tells whether upstream's cache would have the state of a revision: it keeps one for each event that it remembers.
+// remembers tells whether upstream's cache would have the state of a revision: it keeps one for each event that it
+// remembers.
 func (c *Cache) remembers(revision int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.direct && c.loaded && revision >= c.history.start && revision <= c.revisionLocked()
+	return !c.cacheDisabled && c.loaded && revision >= c.history.start && revision <= c.revisionLocked()
 }

@@ -24,8 +24,8 @@ func (s timed) List(ctx context.Context, r storage.Range) (storage.Page, error) 
 	return s.Store.List(ctx, r)
 }
 
-// Create counts if the key exists, which upstream reads then. Transactions themselves are not counted, as upstream's measure
-// of them is lost on the way.
+// Create counts if the key exists, which upstream reads then. Transactions themselves are not counted, as upstream's
+// measure of them is lost on the way.
 func (s timed) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
 	times := latency.From(ctx)
 	begin := times.Begin()

@@ -7,8 +7,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// TestOneRevision: what the store does in one transaction, as it takes away keys whose lease has ended, is seen of every object,
-// and whoever begins to watch meanwhile misses none of it.
+// TestOneRevision: all changes of one transaction, such as the removal of keys whose lease has ended, are seen of every
+// object, and a watch that begins meanwhile misses none of them.
 func TestOneRevision(t *testing.T) {
 	f := startMemory(t)
 	f.create("a", "x", "n1")
@@ -20,7 +20,8 @@ func TestOneRevision(t *testing.T) {
 	defer w.Close()
 	var batch []storage.Event
 	for _, name := range []string{"a/x", "a/y", "b/z"} {
-		batch = append(batch, storage.Event{Type: storage.Delete, KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Revision: last.Revision + 1}})
+		batch = append(batch, storage.Event{Type: storage.Delete,
+			KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Revision: last.Revision + 1}})
 	}
 	f.set.apply(batch)
 	f.pods.PeekList("", func(e *Entry) bool {
@@ -34,8 +35,8 @@ func TestOneRevision(t *testing.T) {
 	}
 }
 
-// TestBookmarksOfOneRevision: nobody is told that a revision is complete between two of its changes, nor of one of them alone: who
-// comes back with that revision would never know of the other.
+// TestBookmarksOfOneRevision: no bookmark is sent for a revision between two of its changes, nor for one of them alone:
+// a client that resumes from that revision would never see the other.
 func TestBookmarksOfOneRevision(t *testing.T) {
 	const rounds = 2000
 	f := startMemory(t)
@@ -87,7 +88,8 @@ func TestBookmarksOfOneRevision(t *testing.T) {
 	for i := range int64(rounds) {
 		var batch []storage.Event
 		for _, name := range []string{"a/x", "a/y"} {
-			batch = append(batch, storage.Event{KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Value: value, Revision: first.Revision + 1 + i}})
+			batch = append(batch, storage.Event{
+				KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Value: value, Revision: first.Revision + 1 + i}})
 		}
 		f.set.apply(batch)
 	}

@@ -9,11 +9,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // broken remembers which of a cache's values in the store can't be read. They don't silently vanish: reads that would
-// show them fail, as with upstream, until somebody mends or removes them in the store, or they can be decrypted again.
+// show them fail, as with upstream, until they are repaired or removed in the store, or can be decrypted again.
 type broken struct {
 	mu   sync.Mutex
 	keys map[string]fault
@@ -85,14 +85,15 @@ func (b *broken) below(prefix string) error {
 	return nil
 }
 
-// undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which key. Of other
-// values of built-in kinds, clients are told what the decoder says.
+// undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which
+// key. Of other values of built-in kinds, clients are told what the decoder says.
 type undecrypted struct{ error }
 
 // undecoded is why a custom resource is unreadable, of which, as with upstream, no more is told.
 type undecoded struct{ error }
 
-// encrypted begins every value that is encrypted; errEncrypted is upstream's word for finding one where none is expected.
+// encrypted begins every value that is encrypted; errEncrypted is upstream's word for finding one where none is
+// expected.
 var (
 	encrypted    = []byte("k8s:enc:")
 	errEncrypted = errors.New("identity transformer tried to read encrypted data")
@@ -103,7 +104,7 @@ func errUnreadable(err error) error {
 		return apierrors.NewInternalError(sealed.error)
 	}
 	if custom, ok := err.(undecoded); ok {
-		return &kinds.ConversionError{Err: custom.error}
+		return &api.ConversionError{Err: custom.error}
 	}
 	return errPlain(err)
 }

@@ -77,7 +77,9 @@ func TestUnreadableValues(t *testing.T) {
 	if !undecodable(err) {
 		t.Errorf("the watch ended with %v", err)
 	}
-	if _, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: formatRevision(revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !undecodable(err) {
+	if _, err := f.pods.List(f.ctx,
+		ListOptions{ResourceVersion: formatRevision(revision),
+			ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !undecodable(err) {
 		t.Errorf("at its revision: %v", err)
 	}
 	_, value, err := f.pods.encode(good.DeepCopy())
@@ -92,8 +94,9 @@ func TestUnreadableValues(t *testing.T) {
 	}
 }
 
-// undecodable tells whether a read failed in the words of what decodes values, as upstream's do.
+// undecodable tells whether a read failed with the text of the decoder, as upstream's do.
 func undecodable(err error) bool {
 	const told = "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct"
-	return err != nil && strings.HasPrefix(err.Error(), told) && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+	return err != nil && strings.HasPrefix(err.Error(), told) &&
+		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestUnshared: what is alike in many objects lies in memory once, but the first few are written without looking for it.
+// TestUnshared: what is alike in many objects lies in memory once, but the first few are written without looking for
+// it.
 func TestUnshared(t *testing.T) {
 	f := startMemory(t)
 	schedulers := map[*byte]int{}
@@ -26,6 +27,7 @@ func TestUnshared(t *testing.T) {
 	}
 	// The first that is looked at is noted, the second is kept, and all others are given its.
 	if alone := len(schedulers) - 1; most != 2*unshared-1 || alone != unshared+1 {
-		t.Errorf("%d objects share their scheduler's name and %d don't, want %d and %d", most, alone, 2*unshared-1, unshared+1)
+		t.Errorf("%d objects share their scheduler's name and %d don't, want %d and %d", most, alone, 2*unshared-1,
+			unshared+1)
 	}
 }

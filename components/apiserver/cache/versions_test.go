@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestAllIn: versions are counted as objects come, change, go, and are listed anew.
+// TestAllIn: versions are counted as objects come, change, go, and are listed again.
 func TestAllIn(t *testing.T) {
 	store := memory.New(nil)
 	defer store.Close()
@@ -18,8 +18,10 @@ func TestAllIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
-	c := set.Unstored(&kinds.Kind{Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{}})
+	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"},
+		schema.GroupVersion{Group: "example.com", Version: "v2"}
+	c := set.Unstored(&api.Kind{Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1,
+		Custom: &api.Custom{}})
 	entry := func(key string, v schema.GroupVersion) *Entry {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(v.WithKind("Widget"))

@@ -46,7 +46,7 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	queue []Event
-	ripe  int     // how many of queue may be read; the others wait for the next wave
+	ripe  int     // how many events of queue may be read; the others wait for the next batch
 	crowd bool    // there were many watchers when queue was added to
 	taken []Event // is being read, spare was before
 	spare []Event
@@ -57,8 +57,8 @@ type Watcher struct {
 // Watch begins to watch. The watcher ends when it falls too far behind; it must be closed.
 //
 // The resource version says what the client knows: "" or "0" nothing, so that what exists comes first as Added events
-// (the newest state for "", any for "0"); else the changes after it are sent. See WatchOptions.SendInitialEvents for the
-// other forms.
+// (the newest state for "", any for "0"); else the changes after it are sent. See WatchOptions.SendInitialEvents for
+// the other forms.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	ctx, span := tracing.Part(ctx, "cacher.Watch")
 	defer span.End()
@@ -73,12 +73,12 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	if err := c.freshenWatch(ctx, o.ResourceVersion, listed); err != nil {
 		return nil, err
 	}
-	c.mend(ctx, c.scope(o.Namespace))
+	c.retryDecrypt(ctx, c.scope(o.Namespace))
 	w := &Watcher{
 		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
 		wake: make(chan struct{}, 1), scope: o.Namespace, behind: o.Behind,
 	}
-	if o.Bookmarks && !c.direct { // upstream's store sends none of its own accord
+	if o.Bookmarks && !c.cacheDisabled { // upstream's store sends none of its own accord
 		w.deadline = o.Deadline
 		w.timer = c.set.config.Clock.NewTimer(w.nextBookmark())
 	}
@@ -91,20 +91,20 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	return w, nil
 }
 
-// freshenWatch waits for what a watch must know before it begins. Only initial events need a certain state: changes after
-// a revision that has yet to come can be waited for.
+// freshenWatch waits for what a watch must know before it begins. Only initial events need a certain state: changes
+// after a revision that has yet to come can be waited for.
 func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initial bool) error {
 	switch {
-	case initial && c.set.untold():
+	case initial && c.set.progressUnsupported():
 		return ErrUntold
 	case initial:
-		err := c.freshen(ctx, resourceVersion)
+		err := c.waitUntilFresh(ctx, resourceVersion)
 		if status, ok := err.(*apierrors.StatusError); ok && isTooLarge(err) {
 			status.ErrStatus.Details.RetryAfterSeconds = 1 // of a watch of the store, too
 		}
 		return err
-	case resourceVersion == "", resourceVersion == "0" && c.direct:
-		err := c.freshen(ctx, "")
+	case resourceVersion == "", resourceVersion == "0" && c.cacheDisabled:
+		err := c.waitUntilFresh(ctx, "")
 		if _, behind := isBehind(err); behind {
 			return nil // as with upstream, what is there will do
 		}
@@ -144,16 +144,17 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 		}
 		w.after = max(w.after, c.last)
 		if len(w.queue) > 0 {
-			w.rouse()
+			w.wakeUp()
 		}
 	}
 	c.watchers.add(c, w)
 	return nil
 }
 
-// Next returns what has happened since the last call, and waits if nothing has; that an initial state is empty it tells by no
-// events. The events are shared: they must not be changed, and the slice is good until the next call. It returns ctx's error
-// when ctx ends, and when the watch is over a status error to be sent to the client: Expired (410) if it fell behind.
+// Next returns what has happened since the last call, and waits if nothing has; that an initial state is empty it tells
+// by no events. The events are shared: they must not be changed, and the slice is good until the next call. It returns
+// ctx's error when ctx ends, and when the watch is over a status error to be sent to the client: Expired (410) if it
+// fell behind.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if w.initial != nil {
@@ -246,8 +247,8 @@ func (w *Watcher) nextBookmark() time.Duration {
 	return bookmarkPeriod
 }
 
-// bookmark returns what is queued, and a bookmark behind it: all events up to its revision are in the queue, or were, unless the
-// watch has ended. That nothing is applied meanwhile keeps it from between two events of one revision.
+// bookmark returns what is queued, and a bookmark behind it: all events up to its revision are in the queue, or were,
+// unless the watch has ended. That nothing is applied meanwhile keeps it from between two events of one revision.
 func (w *Watcher) bookmark() ([]Event, error) {
 	w.timer.Reset(w.nextBookmark())
 	w.cache.mu.Lock()
@@ -283,7 +284,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// push appends an event, for the watcher as one of a crowd or not. It tells whether the watcher is to be roused.
+// push appends an event; crowd tells whether the watcher is woken in batches. It returns whether the watcher is to be
+// woken.
 func (w *Watcher) push(e Event, crowd bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,8 +317,9 @@ func (w *Watcher) ripen() {
 	w.ripe = len(w.queue)
 }
 
-// rouse wakes the watcher to read all that is queued now, and no more: so those who are roused together read the same.
-func (w *Watcher) rouse() {
+// wakeUp wakes the watcher to read all that is queued now, and no more: so watchers that are woken together read the
+// same.
+func (w *Watcher) wakeUp() {
 	w.ripen()
 	w.notify()
 }

@@ -33,7 +33,8 @@ func TestNoBookmarkAfterTheEnd(t *testing.T) {
 // TestQueuedBeforeTheEnd: what was queued is told, without a bookmark behind it.
 func TestQueuedBeforeTheEnd(t *testing.T) {
 	f := startMemory(t)
-	w, err := f.pods.Watch(f.ctx, WatchOptions{Bookmarks: true, ResourceVersion: f.create("ns", "a", "n").Object.GetResourceVersion()})
+	w, err := f.pods.Watch(f.ctx,
+		WatchOptions{Bookmarks: true, ResourceVersion: f.create("ns", "a", "n").Object.GetResourceVersion()})
 	f.must(err)
 	defer w.Close()
 	f.create("ns", "b", "n")

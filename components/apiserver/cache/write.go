@@ -7,15 +7,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
-// Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the defaults
-// that whoever reads it from the store finds.
-func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
+// Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the
+// defaults that are set when it is read from the store.
+func (c *Cache) Create(ctx context.Context, key string, obj api.Object, ttl TTL) (*Entry, error) {
 	ctx, span := tracing.Part(ctx, "Create etcd3")
 	defer span.End()
 	obj, value, err := c.encode(obj)
@@ -34,7 +34,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 
 // Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
 // current entry is returned. ttl may be nil.
-func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) TTL, mutate Mutate) (*Entry, error) {
+func (c *Cache) Update(ctx context.Context, key string, ttl func(api.Object) TTL, mutate Mutate) (*Entry, error) {
 	ctx, span := tracing.Part(ctx, "GuaranteedUpdate etcd3")
 	defer span.End()
 	current, live, err := c.forWrite(ctx, key)
@@ -87,8 +87,8 @@ func entryOr(e *Entry, err error) (*Entry, error) {
 	return e, nil
 }
 
-// Delete removes an object and returns its last state, at the resource version of its removal. check may refuse, and may
-// be called several times; nil allows all.
+// Delete removes an object and returns its last state, at the resource version of its removal. check may refuse, and
+// may be called several times; nil allows all.
 func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entry) error) (*Entry, error) {
 	current, live, err := c.forWrite(ctx, key)
 	for err == nil {
@@ -119,7 +119,7 @@ func (c *Cache) forWrite(ctx context.Context, key string) (current *Entry, live 
 	if err := c.WaitReady(ctx); err != nil {
 		return nil, false, c.errStore(err, "get")
 	}
-	if e, ok := c.Peek(key); ok && !c.anew() {
+	if e, ok := c.Peek(key); ok && !c.readsFromStore() {
 		return e, false, nil
 	}
 	current, err = c.live(ctx, key)
@@ -175,7 +175,7 @@ func (c *Cache) afterConflict(key string, failed error, verb string) (*Entry, er
 }
 
 // encode makes the stored form of an object that belongs to the cache, and what an entry may have of it.
-func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
+func (c *Cache) encode(obj api.Object) (api.Object, []byte, error) {
 	obj, err := c.kind.ToStore(obj)
 	if err != nil {
 		return nil, nil, err
@@ -190,26 +190,26 @@ func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
 	return obj, value, nil
 }
 
-// unshared is how many objects of a kind are written before what is alike in them is looked for: in so few it doesn't pay, and a
-// new cluster starts with no more.
+// unshared is how many objects of a kind are written before what is alike in them is looked for: in so few it doesn't
+// pay, and a new cluster starts with no more.
 const unshared = 100
 
 // put writes, and makes the entry that the watch will bring too.
-func (c *Cache) put(key string, obj kinds.Object, value []byte, write func() (int64, error)) (*Entry, error) {
+func (c *Cache) put(key string, obj api.Object, value []byte, write func() (int64, error)) (*Entry, error) {
 	if c.puts.Add(1) > unshared {
 		c.set.parts.Share(obj)
 	}
-	f := c.flights.begin(key, obj, value)
+	f := c.pendingWrites.begin(key, obj, value)
 	before := c.set.Revision()
 	revision, err := write()
 	if err != nil {
-		c.flights.end(key, f)
+		c.pendingWrites.end(key, f)
 		return nil, err
 	}
 	c.wrote(revision, before)
-	e := f.land(key, revision)
+	e := f.complete(key, revision)
 	if c.set.Revision() >= revision {
-		c.flights.end(key, f)
+		c.pendingWrites.end(key, f)
 	}
 	return e, nil
 }
@@ -227,14 +227,14 @@ func (c *Cache) wrote(revision, before int64) {
 	c.set.wrote(revision, before)
 }
 
-// Landed reports whether the cache lacked something that was written through it before, and waits for that: its writers are answered
-// a moment earlier. It waits no longer than readers do.
+// Landed reports whether the cache lacked something that was written through it before, and waits for that: its writers
+// are answered a moment earlier. It waits no longer than readers do.
 func (c *Cache) Landed(ctx context.Context) (waited bool) {
 	revision := c.written.Load()
 	if c.set.Revision() >= revision {
 		return false
 	}
-	if err := c.reach(ctx, revision, c.set.patience); isTooLarge(err) {
+	if err := c.reach(ctx, revision, c.set.timeout); isTooLarge(err) {
 		// The store went back, or its watch stands still: once is enough to wait for that.
 		c.written.CompareAndSwap(revision, 0)
 	}

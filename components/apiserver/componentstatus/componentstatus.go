@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// patience is how long a component may take to answer.
-	patience = 20 * time.Second
+	// timeout is the timeout of a component's health check.
+	timeout = 20 * time.Second
 	// maxBody is how much of an answer is shown, in bytes.
 	maxBody = 10 << 10
 )
@@ -44,7 +44,7 @@ func Defaults(store func(ctx context.Context) error) []Component {
 // Read asks the component of that name, or all where it is "", at the same time. The order is that of the list; what is
 // unknown is left out.
 func Read(ctx context.Context, list []Component, name string) []*corev1.ComponentStatus {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var out []*corev1.ComponentStatus
 	var asking sync.WaitGroup

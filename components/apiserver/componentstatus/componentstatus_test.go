@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 		_, _ = w.Write([]byte("fine"))
 	}))
 	defer answers.Close()
-	const gone = "http://127.0.0.1:1" // nobody is there
+	const gone = "http://127.0.0.1:1" // refuses connections
 	list := []Component{
 		{Name: "well", URL: answers.URL + "/healthz"},
 		{Name: "ill", URL: answers.URL + "/other"},
@@ -38,7 +38,8 @@ func TestRead(t *testing.T) {
 	got := Read(t.Context(), list, "")
 	for i, w := range want {
 		c := got[i].Conditions[0]
-		if got[i].Name != list[i].Name || c.Type != corev1.ComponentHealthy || c.Status != w.Status || c.Error != w.Error ||
+		if got[i].Name != list[i].Name || c.Type != corev1.ComponentHealthy || c.Status != w.Status ||
+			c.Error != w.Error ||
 			!strings.HasPrefix(c.Message, w.Message) {
 			t.Errorf("%s: %+v", got[i].Name, c)
 		}

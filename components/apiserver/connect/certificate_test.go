@@ -86,7 +86,8 @@ func TestClientPairFollows(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := New(Config{ClientCertificate: cert, ClientKey: "/none"}); err == nil || !strings.Contains(err.Error(), "--kubelet-client-key: open /none") {
+	if _, err := New(Config{ClientCertificate: cert, ClientKey: "/none"}); err == nil ||
+		!strings.Contains(err.Error(), "--kubelet-client-key: open /none") {
 		t.Errorf("a key that isn't there: %v", err)
 	}
 }
@@ -140,7 +141,8 @@ func TestAuthorityFollows(t *testing.T) {
 		t.Error(err)
 	}
 	write([]byte("none"))
-	if _, err := New(Config{Authority: file}); err == nil || err.Error() != "--kubelet-certificate-authority "+file+": no certificate found" {
+	if _, err := New(Config{Authority: file}); err == nil ||
+		err.Error() != "--kubelet-certificate-authority "+file+": no certificate found" {
 		t.Errorf("a file without a certificate: %v", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/internal/follow"
 )
@@ -29,9 +30,10 @@ import (
 // Config of a Connector.
 type Config struct {
 	Objects objects.Reader
-	// ClientCertificate and ClientKey are PEM files that prove to kubelets who we are; both may be empty.
+	// ClientCertificate and ClientKey are PEM files that authenticate this server to kubelets; both may be empty.
 	ClientCertificate, ClientKey string
-	// Authority is a PEM file with those who sign kubelets' serving certificates; empty doesn't verify them, as upstream.
+	// Authority is a PEM file of the authorities that sign kubelets' serving certificates; empty doesn't verify them,
+	// as upstream.
 	Authority string
 	// AddressTypes tell which of a node's addresses is dialed, in order of preference.
 	AddressTypes []string
@@ -48,7 +50,7 @@ type Config struct {
 	// Timeout bounds connecting to kubelets; 0 means five seconds.
 	Timeout time.Duration
 	// Dial connects to nodes, pods and services; nil does so straight.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial egress.Dial
 }
 
 // Connector serves connecting subresources. It is safe for concurrent use.
@@ -62,9 +64,9 @@ type Connector struct {
 	trusting *http.Transport
 	// kubelets makes and knows the connections of both.
 	kubelets *connrotation.Dialer
-	// plain reaches pods and services, whose certificates nobody can judge.
+	// plain reaches pods and services, whose certificates can't be verified.
 	plain        *http.Transport
-	files        []*follow.Files // of the client certificate and of those who sign the kubelets'
+	files        []*follow.Files // of the client certificate and of the authorities for kubelets
 	maxBytes     int64
 	plainForward bool // of ports
 	translateAll bool
@@ -97,7 +99,8 @@ func New(c Config) (*Connector, error) {
 	out := &Connector{
 		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
 		plainForward: c.PlainPortForward, translateAll: c.TranslateAll, plain: plain, kubelets: kubelets,
-		trusting: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
+		trusting: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig,
+			TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 	}
 	out.judging.Store(out.trusting)
 	if c.Authority != "" {
@@ -113,7 +116,8 @@ func New(c Config) (*Connector, error) {
 	return out, nil
 }
 
-// judgeBy makes further connections only to kubelets whose certificates were signed by whom a file tells of. Those that stand stay.
+// judgeBy makes further connections only to kubelets whose certificates were signed by the authorities of a file. Open
+// connections stay.
 func (c *Connector) judgeBy(_ context.Context, contents [][]byte) error {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(contents[0]) {
@@ -128,7 +132,8 @@ func (c *Connector) judgeBy(_ context.Context, contents [][]byte) error {
 // kubelet reaches kubelets, as far as they can be trusted.
 func (c *Connector) kubelet() *http.Transport { return c.judging.Load() }
 
-// Run follows the files of certificates until ctx ends. With another of our own, connections to kubelets are made anew.
+// Run follows the files of certificates until ctx ends. When the client certificate changes, connections to kubelets
+// are reopened.
 func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
 	var all errgroup.Group
 	for _, f := range c.files {
@@ -137,7 +142,8 @@ func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
 	return all.Wait()
 }
 
-// Close ends the connections to kubelets, also those of transports that were replaced, and idle ones to pods and services.
+// Close ends the connections to kubelets, also those of transports that were replaced, and idle ones to pods and
+// services.
 func (c *Connector) Close() {
 	c.kubelet().CloseIdleConnections()
 	c.trusting.CloseIdleConnections()

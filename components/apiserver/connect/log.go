@@ -86,8 +86,8 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	return nil
 }
 
-// kubeletError passes on why a kubelet refused. As upstream has it, only what is the client's fault or the kubelet's own
-// failure comes with the kubelet's words.
+// kubeletError passes on why a kubelet refused. As upstream has it, only what is the client's fault or the kubelet's
+// own failure comes with the kubelet's words.
 func kubeletError(response *http.Response, pod string) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 50000))
 	switch response.StatusCode {
@@ -96,7 +96,8 @@ func kubeletError(response *http.Response, pod string) error {
 	case http.StatusBadRequest:
 		return apierrors.NewBadRequest(string(text))
 	}
-	return apierrors.NewGenericServerResponse(response.StatusCode, "", schema.GroupResource{Resource: "pods/log"}, pod, string(text), 0, false)
+	return apierrors.NewGenericServerResponse(response.StatusCode, "", schema.GroupResource{Resource: "pods/log"}, pod,
+		string(text), 0, false)
 }
 
 // stream copies, and when followed sends on at once what has come.
@@ -127,7 +128,8 @@ func stream(w http.ResponseWriter, from io.Reader, follow bool) {
 func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
 		Container: query.Get("container"), Follow: isTrue(query, "follow"), Previous: isTrue(query, "previous"),
-		Timestamps: isTrue(query, "timestamps"), InsecureSkipTLSVerifyBackend: isTrue(query, "insecureSkipTLSVerifyBackend"),
+		Timestamps:                   isTrue(query, "timestamps"),
+		InsecureSkipTLSVerifyBackend: isTrue(query, "insecureSkipTLSVerifyBackend"),
 	}
 	number := func(name string, into **int64) error {
 		values := query[name]
@@ -164,14 +166,16 @@ func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 func validateLog(o *corev1.PodLogOptions) field.ErrorList {
 	var errs field.ErrorList
 	if o.TailLines != nil && *o.TailLines < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *o.TailLines, "must be greater than or equal to 0"))
+		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *o.TailLines,
+			"must be greater than or equal to 0"))
 	}
 	if o.LimitBytes != nil && *o.LimitBytes < 1 {
 		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *o.LimitBytes, "must be greater than 0"))
 	}
 	switch {
 	case o.SinceSeconds != nil && o.SinceTime != nil:
-		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+		errs = append(errs, field.Forbidden(field.NewPath(""),
+			"at most one of `sinceTime` or `sinceSeconds` may be specified"))
 	case o.SinceSeconds != nil && *o.SinceSeconds < 1:
 		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, "must be greater than 0"))
 	}

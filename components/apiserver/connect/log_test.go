@@ -51,9 +51,11 @@ func TestBeforeTheKubelet(t *testing.T) {
 	store := &objectstest.Store{}
 	store.Put(corev1.Resource("pods"), pod("one", corev1.PodSpec{Containers: []corev1.Container{container("a")}}))
 	store.Put(corev1.Resource("pods"), pod("two", corev1.PodSpec{
-		InitContainers: []corev1.Container{container("i")}, Containers: []corev1.Container{container("a"), container("b")},
+		InitContainers: []corev1.Container{container("i")},
+		Containers:     []corev1.Container{container("a"), container("b")},
 	}))
-	store.Put(corev1.Resource("pods"), pod("lost", corev1.PodSpec{NodeName: "nx", Containers: []corev1.Container{container("a")}}))
+	store.Put(corev1.Resource("pods"),
+		pod("lost", corev1.PodSpec{NodeName: "nx", Containers: []corev1.Container{container("a")}}))
 	c, err := New(Config{Objects: store})
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +73,15 @@ func TestBeforeTheKubelet(t *testing.T) {
 		} {
 			r := httptest.NewRequest(http.MethodPost, "/"+at, nil)
 			name := r.URL.Path[1:]
-			if err := c.Handlers()["pods/"+verb](httptest.NewRecorder(), r, "ns", name, ""); err == nil || err.Error() != want {
+			if err := c.Handlers()["pods/"+verb](httptest.NewRecorder(), r, "ns", name, ""); err == nil ||
+				err.Error() != want {
 				t.Errorf("%s of %s: %v, want %s", verb, at, err, want)
 			}
 		}
 	}
 	w := httptest.NewRecorder()
-	if err := c.log(w, httptest.NewRequest(http.MethodGet, "/", nil), "ns", "one"); err != nil || w.Code != http.StatusNoContent {
+	if err := c.log(w, httptest.NewRequest(http.MethodGet, "/", nil), "ns", "one"); err != nil ||
+		w.Code != http.StatusNoContent {
 		t.Errorf("the log of a pod without a node: %d, %v", w.Code, err)
 	}
 }
@@ -85,7 +89,9 @@ func TestBeforeTheKubelet(t *testing.T) {
 // TestProxyOfNothing sends a browser that asks for the root to where relative links work.
 func TestProxyOfNothing(t *testing.T) {
 	store := &objectstest.Store{}
-	store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}})
+	store.Put(corev1.Resource("pods"),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+			Status: corev1.PodStatus{PodIP: "10.0.0.1"}})
 	c, err := New(Config{Objects: store})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +99,8 @@ func TestProxyOfNothing(t *testing.T) {
 	t.Cleanup(c.Close)
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/ns/pods/p/proxy?q=1", nil)
 	w := httptest.NewRecorder()
-	if err := c.podProxy(w, r, "ns", "p", ""); err != nil || w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/api/v1/namespaces/ns/pods/p/proxy/?q=1" {
+	if err := c.podProxy(w, r, "ns", "p", ""); err != nil || w.Code != http.StatusMovedPermanently ||
+		w.Header().Get("Location") != "/api/v1/namespaces/ns/pods/p/proxy/?q=1" {
 		t.Errorf("%d %v, %v", w.Code, w.Header(), err)
 	}
 }

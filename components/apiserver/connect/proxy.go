@@ -46,8 +46,8 @@ func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name, p
 
 var errNotAllowed = errors.New("address not allowed")
 
-// mayDial refuses what only this server itself, or its link, can reach: who writes a node's addresses must not get there, to whichever
-// port and least of all with this server's certificate.
+// mayDial rejects addresses that only this server itself, or its link, can reach: users that can set a node's addresses
+// must not get there, to any port and least of all with this server's certificate.
 func mayDial(ctx context.Context, host string) error {
 	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
@@ -106,7 +106,8 @@ func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespa
 		return err
 	}
 	//lint:ignore SA1019 a Service's proxy goes by its Endpoints, as upstream's
-	endpoints, err := objects.As[*corev1.Endpoints](c.objects.Get(r.Context(), corev1.Resource("endpoints"), namespace, id))
+	endpoints, err := objects.As[*corev1.Endpoints](
+		c.objects.Get(r.Context(), corev1.Resource("endpoints"), namespace, id))
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(corev1.Resource("services"), id)
 	}
@@ -153,7 +154,8 @@ func (c *Connector) isPod(r *http.Request, namespace string, address *corev1.End
 		return false
 	}
 	pod, err := objects.As[*corev1.Pod](c.objects.Get(r.Context(), corev1.Resource("pods"), namespace, target.Name))
-	return err == nil && slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == address.IP })
+	return err == nil && slices.ContainsFunc(pod.Status.PodIPs,
+		func(ip corev1.PodIP) bool { return ip.IP == address.IP })
 }
 
 // portName is the name of the port that is asked for: endpoints know ports of a service by their names only.
@@ -188,9 +190,10 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// pass sends the request to a path of what is at some place. The query goes along with plain requests only: a connection that is taken
-// over by who may merely read must not ask for more, as for a command that a kubelet is to run.
-func (c *Connector) pass(w http.ResponseWriter, r *http.Request, path string, at *url.URL, transport http.RoundTripper) error {
+// pass proxies the request to a path of a backend. The query is forwarded with plain requests only: a connection that
+// is upgraded with read permission alone must not request more, such as a command that a kubelet is to run.
+func (c *Connector) pass(w http.ResponseWriter, r *http.Request, path string, at *url.URL,
+	transport http.RoundTripper) error {
 	at.Path = utilnet.JoinPreservingTrailingSlash(path)
 	h := proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{})
 	h.MaxBytesPerSec = c.maxBytes

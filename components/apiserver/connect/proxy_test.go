@@ -21,7 +21,8 @@ import (
 // A Service's proxy reaches any of its pods, by the name of a port or its number, and nothing that is no pod.
 func TestServiceProxy(t *testing.T) {
 	answering := func(text string) int32 {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(text + " " + r.Host)) }))
+		s := httptest.NewServer(http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(text + " " + r.Host)) }))
 		t.Cleanup(s.Close)
 		at, err := url.Parse(s.URL)
 		if err != nil {
@@ -34,7 +35,8 @@ func TestServiceProxy(t *testing.T) {
 		return int32(port)
 	}
 	pod := func(name string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}}
 	}
 	//lint:ignore SA1019 a Service's proxy goes by its Endpoints, as upstream's
 	subset := func(port int32, name string, target *corev1.ObjectReference) corev1.EndpointSubset {
@@ -57,18 +59,21 @@ func TestServiceProxy(t *testing.T) {
 	//lint:ignore SA1019 see above
 	store.Put(corev1.Resource("endpoints"), &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{
 		subset(answering("a"), "web", refer("ns", "a")), subset(answering("b"), "web", refer("ns", "b")),
-		subset(answering("no pod"), "web", nil), subset(answering("elsewhere"), "web", refer("other", "a")), subset(answering("gone"), "web", refer("ns", "c")),
+		subset(answering("no pod"), "web", nil), subset(answering("elsewhere"), "web", refer("other", "a")),
+		subset(answering("gone"), "web", refer("ns", "c")),
 		subset(answering("other port"), "other", refer("ns", "a")),
 	}})
 	//lint:ignore SA1019 see above
-	store.Put(corev1.Resource("endpoints"), &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "empty"}})
+	empty := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "empty"}}
+	store.Put(corev1.Resource("endpoints"), empty)
 	c, err := New(Config{Objects: store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	ask := func(name string) (string, error) {
-		r := httptest.NewRequest(http.MethodGet, "http://the.server/api/v1/namespaces/ns/services/"+name+"/proxy/x", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://the.server/api/v1/namespaces/ns/services/"+name+"/proxy/x",
+			nil)
 		w := httptest.NewRecorder()
 		err := c.serviceProxy(w, r, "ns", name, "/x")
 		return w.Body.String(), err
@@ -94,7 +99,8 @@ func TestServiceProxy(t *testing.T) {
 		"t:web":     `services "t" not found`,
 		"t:80":      `services "t" not found`,
 	} {
-		if _, err := ask(name); err == nil || err.Error() != want || !(apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err)) {
+		if _, err := ask(name); err == nil || err.Error() != want ||
+			!(apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err)) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -105,7 +111,11 @@ func TestServiceProxy(t *testing.T) {
 
 // TestNodeProxy: a node is reached at its kubelet's port and others, unless its address is this machine's own.
 func TestNodeProxy(t *testing.T) {
-	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("kubelet " + r.URL.Path)) }))
+	kubelet := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_,
+				_ = w.Write([]byte("kubelet " + r.URL.Path))
+		}))
 	defer kubelet.Close()
 	store := &objectstest.Store{}
 	for name, address := range map[string]string{"n": "10.0.0.1", "self": "127.0.0.1", "link": "169.254.0.1"} {
@@ -114,7 +124,8 @@ func TestNodeProxy(t *testing.T) {
 		node.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250
 		store.Put(corev1.Resource("nodes"), node)
 	}
-	c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)}, Dial: redirect(kubelet)})
+	c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)},
+		Dial: redirect(kubelet)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +157,9 @@ func redirect(to *httptest.Server) func(context.Context, string, string) (net.Co
 func onlyPod(t *testing.T, server *httptest.Server) (c *Connector, dialed chan string) {
 	t.Helper()
 	store := &objectstest.Store{}
-	store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}})
+	store.Put(corev1.Resource("pods"),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+			Status: corev1.PodStatus{PodIP: "10.0.0.1"}})
 	dialed = make(chan string, 10)
 	c, err := New(Config{Objects: store, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialed <- address
@@ -160,9 +173,11 @@ func onlyPod(t *testing.T, server *httptest.Server) (c *Connector, dialed chan s
 	return c, dialed
 }
 
-// TestPodProxyPlace: the port follows the scheme where the pod tells none, the path is cleaned, and HTTP/2 is spoken with whom knows it.
+// TestPodProxyPlace: the port follows the scheme where the pod tells none, the path is cleaned, and HTTP/2 is spoken
+// with servers that know it.
 func TestPodProxyPlace(t *testing.T) {
-	tell := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto + " " + r.RequestURI)) })
+	tell := http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto + " " + r.RequestURI)) })
 	bare, secure := httptest.NewServer(tell), httptest.NewUnstartedServer(tell)
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
@@ -179,7 +194,8 @@ func TestPodProxyPlace(t *testing.T) {
 	} {
 		c, dialed := onlyPod(t, want.server)
 		w := httptest.NewRecorder()
-		if err := c.podProxy(w, httptest.NewRequest(http.MethodGet, "/proxy?q=1", nil), "ns", want.name, want.path); err != nil {
+		if err := c.podProxy(w, httptest.NewRequest(http.MethodGet, "/proxy?q=1", nil), "ns", want.name,
+			want.path); err != nil {
 			t.Errorf("%s: %v", want.name, err)
 			continue
 		}
@@ -194,7 +210,11 @@ func TestPodProxyPlace(t *testing.T) {
 
 // TestUpgradeWithoutQuery: what a connection is for can't be told to a backend by who may only read.
 func TestUpgradeWithoutQuery(t *testing.T) {
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.RequestURI, http.StatusTeapot) }))
+	backend := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Error(w, r.RequestURI, http.StatusTeapot)
+		}))
 	t.Cleanup(backend.Close)
 	c, _ := onlyPod(t, backend)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +234,8 @@ func TestUpgradeWithoutQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusTeapot || string(body) != "/exec/x\n" {
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusTeapot ||
+		string(body) != "/exec/x\n" {
 		t.Errorf("%d: the backend saw %q, %v", answer.StatusCode, body, err)
 	}
 }

@@ -30,9 +30,11 @@ func (c *Connector) attach(w http.ResponseWriter, r *http.Request, namespace, na
 
 // stream joins the client's standard streams with those of a container, through its kubelet. The client speaks SPDY or
 // WebSocket; where the kubelet doesn't know its WebSocket protocol, it is spoken here and SPDY to the kubelet.
-func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, name, verb string, query url.Values) error {
+func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, name, verb string,
+	query url.Values) error {
 	streams := streamproxy.Options{
-		Stdin: isTrue(query, "stdin"), Stdout: isTrue(query, "stdout"), Stderr: isTrue(query, "stderr"), Tty: isTrue(query, "tty"),
+		Stdin: isTrue(query, "stdin"), Stdout: isTrue(query, "stdout"), Stderr: isTrue(query, "stderr"),
+		Tty: isTrue(query, "tty"),
 	}
 	if streams.Tty && streams.Stderr {
 		streams.Stderr = false // a terminal has one output
@@ -67,7 +69,8 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 	countStream(r, verb, speaks)
 	handler := c.upgrade(at, true)
 	if !speaks {
-		handler = streamproxy.NewTranslatingHandler(handler, c.translator(at, streams), wsstream.IsWebSocketRequestWithStreamCloseProtocol)
+		handler = streamproxy.NewTranslatingHandler(handler, c.translator(at, streams),
+			wsstream.IsWebSocketRequestWithStreamCloseProtocol)
 	}
 	handler.ServeHTTP(w, r)
 	return nil
@@ -107,7 +110,8 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	if !c.plainForward {
 		countStream(r, "portforward", speaks)
 		if !speaks {
-			handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+			handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewTunnelingHandler(handler),
+				wsstream.IsWebSocketRequestWithTunnelingProtocol)
 		}
 	}
 	handler.ServeHTTP(w, r)

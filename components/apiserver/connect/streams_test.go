@@ -27,7 +27,8 @@ func TestPortQuery(t *testing.T) {
 			t.Errorf("%v: %v, %v", c.texts, got, err)
 		}
 	}
-	if _, err := portQuery([]string{"80,x"}); err == nil || err.Error() != `cannot convert to []int32: strconv.ParseUint: parsing "x": invalid syntax` {
+	if _, err := portQuery([]string{"80,x"}); err == nil ||
+		err.Error() != `cannot convert to []int32: strconv.ParseUint: parsing "x": invalid syntax` {
 		t.Errorf("no port: %v", err)
 	}
 }
@@ -49,19 +50,25 @@ func TestStreamsAreCounted(t *testing.T) {
 	proxymetrics.Register()
 	store := &objectstest.Store{}
 	for name, features := range map[string][]string{"knows": {extendsWebSockets}, "not": nil} {
-		store.Put(corev1.Resource("nodes"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-			DeclaredFeatures: features, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
-		}})
-		store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{
-			NodeName: name, Containers: []corev1.Container{{Name: "c"}},
-		}})
+		store.Put(corev1.Resource("nodes"),
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+				DeclaredFeatures: features,
+				Addresses:        []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
+			}})
+		store.Put(corev1.Resource("pods"),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{
+				NodeName: name, Containers: []corev1.Container{{Name: "c"}},
+			}})
 	}
 	for plain, want := range map[bool]map[string]float64{
-		false: {"exec by proxied_to_kubelet": 1, "exec by translated_at_apiserver": 1, "attach by proxied_to_kubelet": 1, "attach by translated_at_apiserver": 1,
+		false: {"exec by proxied_to_kubelet": 1, "exec by translated_at_apiserver": 1,
+			"attach by proxied_to_kubelet": 1, "attach by translated_at_apiserver": 1,
 			"portforward by proxied_to_kubelet": 1, "portforward by translated_at_apiserver": 1},
-		true: {"exec by proxied_to_kubelet": 1, "exec by translated_at_apiserver": 1, "attach by proxied_to_kubelet": 1, "attach by translated_at_apiserver": 1},
+		true: {"exec by proxied_to_kubelet": 1, "exec by translated_at_apiserver": 1, "attach by proxied_to_kubelet": 1,
+			"attach by translated_at_apiserver": 1},
 	} {
-		c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)}, PlainPortForward: plain})
+		c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)},
+			PlainPortForward: plain})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// streamMessages sends what comes from a reader as messages, after an empty one: in the protocol that the client asks for as bytes
-// (binary.k8s.io, which is also spoken with who asks for none) or as text (base64.binary.k8s.io). It closes the reader, as soon
-// as the client is gone.
+// streamMessages sends what comes from a reader as messages, after an empty one: in the subprotocol that the client
+// requests, as bytes (binary.k8s.io, which is also the default) or as text (base64.binary.k8s.io). It closes the
+// reader, as soon as the client is gone.
 func streamMessages(w http.ResponseWriter, r *http.Request, from io.ReadCloser) {
 	protocols := wsstream.NewDefaultReaderProtocols()
 	websocket.Server{

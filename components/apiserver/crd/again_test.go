@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -20,7 +20,7 @@ type goneBack struct {
 	once bool
 }
 
-func (g *goneBack) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
+func (g *goneBack) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]api.Object, error) {
 	if !g.once {
 		g.once = true
 		return nil, apierrors.NewServiceUnavailable("restored")

@@ -13,7 +13,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // Pauses between looks at objects that wait for their finalizers, and between passes after a failure.
@@ -47,7 +47,8 @@ func (c *cleaning) failed(now time.Time) time.Duration {
 func (m *Manager) cleanAll(ctx context.Context, crds []*definition) {
 	ending := map[types.UID]bool{}
 	for _, crd := range crds {
-		if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		if crd.DeletionTimestamp != nil &&
+			apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
 			ending[crd.UID] = true
 			m.clean(ctx, crd)
 		}
@@ -67,7 +68,7 @@ func (m *Manager) clean(ctx context.Context, crd *definition) {
 		return
 	}
 	c.running, c.generation = true, crd.Generation
-	var row *kinds.Kind // nil if nothing was ever served
+	var row *api.Kind // nil if nothing was ever served
 	if e := m.resources[crd.UID]; e != nil {
 		row = e.kind
 	}
@@ -79,32 +80,33 @@ func (m *Manager) clean(ctx context.Context, crd *definition) {
 		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return
 		}
-		klog.FromContext(ctx).Error(err, "Removing the objects of a definition; trying again", "definition", crd.Name)
-		m.pokeLater(ctx, c.failed(m.config.Clock.Now()))
+		klog.FromContext(ctx).Error(err, "Failed to delete custom resources of definition; retrying", "definition",
+			crd.Name)
+		m.wakeLater(ctx, c.failed(m.config.Clock.Now()))
 	})
 }
 
-func (m *Manager) pokeLater(ctx context.Context, pause time.Duration) {
+func (m *Manager) wakeLater(ctx context.Context, pause time.Duration) {
 	later := m.config.Clock.After(pause)
 	m.work.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-later:
-			m.poke()
+			m.loop.Wake()
 		}
 	})
 }
 
-// stuck is why objects don't go.
-type stuck struct {
+// finalizeError is the reason why custom resources could not be deleted.
+type finalizeError struct {
 	reason, what string
 	err          error
 }
 
-func (s *stuck) Error() string { return s.what + ": " + s.err.Error() }
-func (s *stuck) Unwrap() error { return s.err }
+func (s *finalizeError) Error() string { return s.what + ": " + s.err.Error() }
+func (s *finalizeError) Unwrap() error { return s.err }
 
-func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *kinds.Kind) error {
+func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *api.Kind) error {
 	started := condition{
 		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionInProgress",
 		Message: "CustomResource deletion is in progress",
@@ -113,7 +115,8 @@ func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *kinds.Kind)
 		return err
 	}
 	c := condition{
-		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "InstanceDeletionCompleted", Message: "removed all instances",
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "InstanceDeletionCompleted",
+		Message: "removed all instances",
 	}
 	switch {
 	case row != nil && m.config.Shadows(row):
@@ -132,25 +135,25 @@ func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *kinds.Kind)
 }
 
 // removeAll deletes all objects, and waits until they are gone.
-func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) *stuck {
+func (m *Manager) removeAll(ctx context.Context, row *api.Kind) *finalizeError {
 	all, err := m.config.List(ctx, row)
 	if err != nil {
-		return &stuck{"InstanceDeletionFailed", "could not list instances", err}
+		return &finalizeError{"InstanceDeletionFailed", "could not list instances", err}
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	if err := m.deleteAll(ctx, row, all); err != nil {
-		return &stuck{"InstanceDeletionFailed", "could not issue all deletes", err}
+		return &finalizeError{"InstanceDeletionFailed", "could not issue all deletes", err}
 	}
 	if err := m.awaitNone(ctx, row); err != nil {
-		return &stuck{"InstanceDeletionCheck", "could not confirm zero CustomResources remaining", err}
+		return &finalizeError{"InstanceDeletionCheck", "could not confirm zero CustomResources remaining", err}
 	}
 	return nil
 }
 
 // deleteAll deletes objects, in each namespace until one can't be, and tells what failed in all of them.
-func (m *Manager) deleteAll(ctx context.Context, row *kinds.Kind, all []kinds.Object) error {
+func (m *Manager) deleteAll(ctx context.Context, row *api.Kind, all []api.Object) error {
 	resource := schema.GroupResource{Group: row.Hub.Group, Resource: row.Resource}
 	failed := map[string]bool{}
 	var problems []error
@@ -166,8 +169,9 @@ func (m *Manager) deleteAll(ctx context.Context, row *kinds.Kind, all []kinds.Ob
 	return utilerrors.NewAggregate(problems)
 }
 
-// awaitNone waits until there are no objects, for a minute at most. Those that other servers still made go like the others.
-func (m *Manager) awaitNone(ctx context.Context, row *kinds.Kind) error {
+// awaitNone waits until there are no objects, for a minute at most. Those that other servers still made go like the
+// others.
+func (m *Manager) awaitNone(ctx context.Context, row *api.Kind) error {
 	late := m.config.Clock.After(maxWait)
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		all, err := m.config.List(ctx, row)
@@ -190,10 +194,10 @@ func (m *Manager) awaitNone(ctx context.Context, row *kinds.Kind) error {
 	}
 }
 
-// note writes a condition, and with done takes the finalizer off, by which the definition is gone if nothing else holds it. The
-// error is NotFound if that is gone already.
+// note writes a condition, and with done takes the finalizer off, by which the definition is gone if nothing else holds
+// it. The error is NotFound if that is gone already.
 func (m *Manager) note(ctx context.Context, crd *definition, c condition, done bool) error {
-	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj api.Object) (api.Object, error) {
 		now := obj.(*definition)
 		if now.UID != crd.UID {
 			return nil, apierrors.NewNotFound(group, crd.Name)

@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
-// TestWhatBecomesOfObjects is what the status of a definition that is being deleted tells of the objects, and whether the
-// definition goes.
+// TestWhatBecomesOfObjects is what the status of a definition that is being deleted tells of the objects, and whether
+// the definition goes.
 func TestWhatBecomesOfObjects(t *testing.T) {
 	held := &unstructured.Unstructured{Object: map[string]any{}}
 	held.SetName("held")
 	held.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1e9, 0)})
-	of := func(namespace string) kinds.Object {
+	of := func(namespace string) api.Object {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(namespace)
 		return obj
@@ -34,18 +34,25 @@ func TestWhatBecomesOfObjects(t *testing.T) {
 	for _, c := range []struct {
 		reason, message string
 		shadows, unused bool
-		objects         []kinds.Object
+		objects         []api.Object
 		lists           int // before the fault
 		fault           error
 		goes            bool
 	}{
 		{reason: "InstanceDeletionCompleted", message: "removed all instances", goes: true},
-		{reason: "InstanceDeletionCheck", message: "could not confirm zero CustomResources remaining: context deadline exceeded", objects: []kinds.Object{held}},
-		{reason: "InstanceDeletionFailed", message: "could not list instances: no list", lists: 0, fault: errors.New("no list")},
-		{reason: "InstanceDeletionCheck", message: "could not confirm zero CustomResources remaining: no list", objects: []kinds.Object{held}, lists: 1, fault: errors.New("no list")},
-		{reason: "InstanceDeletionFailed", message: "could not issue all deletes: [a stays, b stays]", objects: []kinds.Object{of("a"), of("a"), of("b")}},
-		{reason: "OverlappingBuiltInResource", message: "instances overlap with built-in resources in storage", shadows: true, objects: []kinds.Object{held}, goes: true},
-		{reason: "NeverEstablished", message: "resource was never established", unused: true, objects: []kinds.Object{held}, goes: true},
+		{reason: "InstanceDeletionCheck",
+			message: "could not confirm zero CustomResources remaining: context deadline exceeded",
+			objects: []api.Object{held}},
+		{reason: "InstanceDeletionFailed", message: "could not list instances: no list", lists: 0,
+			fault: errors.New("no list")},
+		{reason: "InstanceDeletionCheck", message: "could not confirm zero CustomResources remaining: no list",
+			objects: []api.Object{held}, lists: 1, fault: errors.New("no list")},
+		{reason: "InstanceDeletionFailed", message: "could not issue all deletes: [a stays, b stays]",
+			objects: []api.Object{of("a"), of("a"), of("b")}},
+		{reason: "OverlappingBuiltInResource", message: "instances overlap with built-in resources in storage",
+			shadows: true, objects: []api.Object{held}, goes: true},
+		{reason: "NeverEstablished", message: "resource was never established", unused: true,
+			objects: []api.Object{held}, goes: true},
 	} {
 		crd := named(0, "foos", "Foo")
 		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
@@ -61,8 +68,8 @@ func TestWhatBecomesOfObjects(t *testing.T) {
 		store.Put(group, crd)
 		lists := 0
 		m := New(Config{
-			Objects: staying{store}, Clock: clock, Shadows: func(*kinds.Kind) bool { return c.shadows },
-			List: func(context.Context, *kinds.Kind) ([]kinds.Object, error) {
+			Objects: staying{store}, Clock: clock, Shadows: func(*api.Kind) bool { return c.shadows },
+			List: func(context.Context, *api.Kind) ([]api.Object, error) {
 				if lists++; lists > c.lists {
 					return c.objects, c.fault
 				}
@@ -99,7 +106,8 @@ func (staying) Delete(_ context.Context, _ schema.GroupResource, namespace, _ st
 	return errors.New(namespace + " stays")
 }
 
-// TestCleaningIsTriedAgain ever later, whatever its own notes in the status make happen, but at once when the definition changes.
+// TestCleaningIsTriedAgain ever later, whatever its own notes in the status make happen, but at once when the
+// definition changes.
 func TestCleaningIsTriedAgain(t *testing.T) {
 	crd := named(0, "foos", "Foo")
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
@@ -114,8 +122,8 @@ func TestCleaningIsTriedAgain(t *testing.T) {
 	store.Put(group, crd)
 	ctx, cancel := context.WithCancel(t.Context())
 	m := New(Config{
-		Objects: store, Clock: clock, Shadows: func(*kinds.Kind) bool { return false },
-		List: func(context.Context, *kinds.Kind) ([]kinds.Object, error) { return nil, errors.New("no list") },
+		Objects: store, Clock: clock, Shadows: func(*api.Kind) bool { return false },
+		List: func(context.Context, *api.Kind) ([]api.Object, error) { return nil, errors.New("no list") },
 	})
 	m.resources[crd.UID] = &entry{resource: r}
 	defer m.work.Wait()
@@ -141,7 +149,7 @@ func TestCleaningIsTriedAgain(t *testing.T) {
 			t.Fatalf("there is no pause of %s", pause)
 		}
 		clock.Step(time.Millisecond)
-		<-m.wake
+		<-m.loop.Woken()
 	}
 	if !runs() {
 		t.Fatal("nothing is tried after all pauses")

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// coerce implements kinds.Version.Coerce. An object of a version that there isn't has nothing that is known, and of one of
-// another kind nothing is known at all but its metadata.
-func (r *resource) coerce(obj kinds.Object, stored bool) ([]string, error) {
+// coerce implements api.Version.Coerce. An object of a version that there isn't has nothing that is known, and of one
+// of another kind nothing is known at all but its metadata.
+func (r *resource) coerce(obj api.Object, stored bool) ([]string, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Group != r.kind.Hub.Group || gvk.Kind != r.kind.Name {
 		return (&version{foreign: true}).coerce(obj, stored)
@@ -25,7 +25,7 @@ func (r *resource) coerce(obj kinds.Object, stored bool) ([]string, error) {
 
 // coerce leaves metadata as every object has it, no field that the schema doesn't know, no null where none may be
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning).
-func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
+func (v *version) coerce(obj api.Object, stored bool) ([]string, error) {
 	u := obj.(*unstructured.Unstructured)
 	content := u.Object
 	kind, _, err := unstructured.NestedString(content, "kind")

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/apiextensions"
 )
 
@@ -21,10 +21,12 @@ func fuzzedDefinition(schema *apiextensionsv1.JSONSchemaProps) *definition {
 			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
 				Subresources: &apiextensionsv1.CustomResourceSubresources{
 					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-					Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.n", StatusReplicasPath: ".status.n"},
+					Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.n",
+						StatusReplicasPath: ".status.n"},
 				},
 			}},
 		},
@@ -34,19 +36,22 @@ func fuzzedDefinition(schema *apiextensionsv1.JSONSchemaProps) *definition {
 	return crd
 }
 
-// FuzzSchema: a schema is refused, or else it can be served: objects of any content are coerced, defaulted, checked (CEL
-// rules included), shown and described, and defaulting them again changes nothing.
+// FuzzSchema: a schema is refused, or else it can be served: objects of any content are coerced, defaulted, checked
+// (CEL rules included), shown and described, and defaulting them again changes nothing.
 func FuzzSchema(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"type":"object"}`, `{"a":1}`},
 		{`{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"integer","default":1},"p":{"x-kubernetes-int-or-string":true}},
-			"x-kubernetes-validations":[{"rule":"self.n > 0 && oldSelf.n <= self.n","messageExpression":"string(self.n)"}]}}}`, `{"spec":{"n":-1,"p":"x"}}`},
+			"x-kubernetes-validations":[{"rule":"self.n > 0 && oldSelf.n <= self.n","messageExpression":"string(self.n)"}]}}}`,
+			`{"spec":{"n":-1,"p":"x"}}`},
 		{`{"type":"object","properties":{"l":{"type":"array","maxItems":5,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
-			"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string","default":"d"}}}}}}`, `{"l":[{"k":"a"},{"k":"a"},{}]}`},
+			"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string","default":"d"}}}}}}`,
+			`{"l":[{"k":"a"},{"k":"a"},{}]}`},
 		{`{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true}}}`,
 			`{"e":{"kind":"K","metadata":{"name":1}},"z":[null,{}]}`},
 		{`{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string","nullable":true,"format":"byte","pattern":"^a*$"}}}}`, `{"m":{"a":null,"b":3}}`},
-		{`{"type":"object","properties":{"a":{"anyOf":[{"required":["x"]}],"not":{"required":["y"]},"type":"object"}}}`, `{"a":{"y":1.5e300}}`},
+		{`{"type":"object","properties":{"a":{"anyOf":[{"required":["x"]}],"not":{"required":["y"]},"type":"object"}}}`,
+			`{"a":{"y":1.5e300}}`},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
@@ -86,11 +91,11 @@ func exercise(t *testing.T, r *resource, object map[string]any) {
 	r.kind.Strategy.PrepareCreate(ctx, obj)
 	r.kind.Strategy.Validate(ctx, obj)
 	r.kind.Strategy.PrepareUpdate(ctx, obj, old)
-	r.kind.Strategy.ValidateAmong(ctx, obj, old, kinds.MetaErrors{})
+	r.kind.Strategy.ValidateAmong(ctx, obj, old, api.MetaErrors{})
 	for _, sub := range r.kind.SubresourcesIn(v.GroupVersion) {
 		if sub.Strategy != nil {
 			sub.Strategy.PrepareUpdate(ctx, obj, old)
-			sub.Strategy.ValidateAmong(ctx, obj, old, kinds.MetaErrors{})
+			sub.Strategy.ValidateAmong(ctx, obj, old, api.MetaErrors{})
 		}
 		if sub.Scale != nil && sub.Scale.Check(obj) == nil {
 			sub.Scale.Get(obj)

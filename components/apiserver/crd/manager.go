@@ -1,5 +1,5 @@
-// Package crd serves custom resources: each CustomResourceDefinition becomes a row of the table of kinds, whose hooks work
-// on unstructured content by the schema of the definition
+// Package crd serves custom resources: each CustomResourceDefinition becomes a row of the table of kinds, whose hooks
+// work on unstructured content by the schema of the definition
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
 //
 // Rows are made once per spec of a definition. What is costly in them (validators, CEL programs, types for
@@ -27,25 +27,26 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/repeat"
 )
 
 // Config of a Manager.
 type Config struct {
-	// Objects reaches the definitions, and the objects that they define once they are installed. Its lists are whole, or fail: the
-	// resource of a definition that can't be read stays as it is.
+	// Objects reaches the definitions, and the objects that they define once they are installed. Its lists are whole,
+	// or fail: the resource of a definition that can't be read stays as it is.
 	Objects objects.Store
 	// Install makes these rows all the custom resources that are served, and returns when they are. Group versions are
 	// defined whether or not any row is of them.
-	Install func(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error
+	Install func(ctx context.Context, rows []*api.Kind, defined []schema.GroupVersion) error
 	// Shadows tells whether objects of a row would lie where a kind of the program has its own: it isn't served then.
-	Shadows func(row *kinds.Kind) bool
-	// Convert makes all objects of a row, as they come, be there in all of its versions, until the row isn't installed any more
-	// or ctx ends.
-	Convert func(ctx context.Context, row *kinds.Kind)
+	Shadows func(row *api.Kind) bool
+	// Convert makes all objects of a row, as they come, be there in all of its versions, until the row isn't installed
+	// any more or ctx ends.
+	Convert func(ctx context.Context, row *api.Kind)
 	// List reads, consistently, all objects of a row that is installed.
-	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
+	List func(ctx context.Context, row *api.Kind) ([]api.Object, error)
 	// EstablishAfter is for how long a resource is served before its definition says so.
 	EstablishAfter time.Duration
 	// Shared tells whether there may be other servers on the same store; nil says that there are none.
@@ -60,16 +61,16 @@ type Config struct {
 // Manager follows the definitions.
 type Manager struct {
 	config     Config
-	wake       chan struct{}
+	loop       *repeat.Loop
 	converters func() (*conversion.CRConverterFactory, error)
 
-	mu        sync.Mutex // held by a pass
-	judge     judge
-	resources map[types.UID]*entry
-	installed []*kinds.Kind
-	defined   []schema.GroupVersion // with them
-	cleanings map[types.UID]*cleaning
-	work      sync.WaitGroup // cleanings and conversions
+	mu                 sync.Mutex // held by a pass
+	conditionEvaluator conditionEvaluator
+	resources          map[types.UID]*entry
+	installed          []*api.Kind
+	defined            []schema.GroupVersion // with them
+	cleanings          map[types.UID]*cleaning
+	work               sync.WaitGroup // cleanings and conversions
 }
 
 // entry is a resource, and what of its definition it was made of.
@@ -94,48 +95,27 @@ var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "cu
 // New makes a manager.
 func New(config Config) *Manager {
 	return &Manager{
-		config: config, converters: newConverters(config.Services, config.Egress), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleanings: map[types.UID]*cleaning{},
-		judge: judge{pause: config.EstablishAfter, clock: config.Clock},
+		config: config, converters: newConverters(config.Services, config.Egress),
+		loop:      repeat.New("serve custom resources", config.Clock, retryPause),
+		resources: map[types.UID]*entry{}, cleanings: map[types.UID]*cleaning{},
+		conditionEvaluator: conditionEvaluator{pause: config.EstablishAfter, clock: config.Clock},
 	}
 }
 
-// Sync serves what is defined now. It is called before Run, so that a server isn't ready without its resources: while a definition
-// can't be read it goes on trying.
-func (m *Manager) Sync(ctx context.Context) error {
-	for {
-		err := m.pass(ctx)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		klog.FromContext(ctx).Error(err, "Custom resources can't be served yet; trying again")
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-m.config.Clock.After(retryPause):
-		}
-	}
-}
+// Sync serves what is defined now. It is called before Run, so that a server isn't ready without its resources: while a
+// definition can't be read it goes on trying.
+func (m *Manager) Sync(ctx context.Context) error { return m.loop.Until(ctx, m.pass) }
 
 // Run follows the definitions until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.work.Wait()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return m.config.Objects.Feed(ctx, group, func(_, _ kinds.Object) { m.poke() }, func() {})
+		return m.config.Objects.Feed(ctx, group, func(_, _ api.Object) { m.loop.Wake() }, func() {})
 	})
 	g.Go(func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-m.wake:
-			case <-m.due():
-			}
-			if err := m.pass(ctx); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Serving custom resources; trying again")
-				m.pokeLater(ctx, retryPause)
-			}
-		}
+		m.loop.Run(ctx, m.due, m.pass)
+		return nil
 	})
 	return g.Wait()
 }
@@ -144,14 +124,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) due() <-chan time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.judge.due()
-}
-
-func (m *Manager) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	return m.conditionEvaluator.due()
 }
 
 // pass brings what is served, and what the definitions say of it, up to date.
@@ -162,7 +135,7 @@ func (m *Manager) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, changed := m.judge.decide(crds)
+	all, changed := m.conditionEvaluator.decide(crds)
 	if err := m.install(ctx, all); err != nil {
 		return err
 	}
@@ -179,7 +152,7 @@ func (m *Manager) pass(ctx context.Context) error {
 // install serves what the definitions define.
 func (m *Manager) install(ctx context.Context, crds []*definition) error {
 	resources := make(map[types.UID]*entry, len(crds))
-	var rows []*kinds.Kind
+	var rows []*api.Kind
 	defined := definedBy(crds)
 	changed := !slices.Equal(defined, m.defined) // what is told of the same rows
 	for _, crd := range crds {
@@ -190,11 +163,11 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 		if e == nil || !e.isOf(crd) {
 			convert, fault := m.converterOf(crd)
 			if fault != nil {
-				klog.FromContext(ctx).Error(fault, "A custom resource can't be served", "definition", crd.Name)
+				klog.FromContext(ctx).Error(fault, "Failed to serve custom resource", "definition", crd.Name)
 			}
 			r, err := newResource(crd, crd.Status.AcceptedNames, convert, fault)
 			if err != nil {
-				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
+				klog.FromContext(ctx).Error(err, "Failed to serve custom resource", "definition", crd.Name)
 				continue
 			}
 			r.kind.Custom.Settle = func(ctx context.Context) { m.settle(ctx, r) }
@@ -232,7 +205,8 @@ func turns(known *atomic.Bool, crd *definition, condition apiextensionsv1.Custom
 func definedBy(crds []*definition) (out []schema.GroupVersion) {
 	for _, crd := range crds {
 		for _, v := range crd.Spec.Versions {
-			if gv := (schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}); v.Served && !slices.Contains(out, gv) {
+			if gv := (schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}); v.Served &&
+				!slices.Contains(out, gv) {
 				out = append(out, gv)
 			}
 		}
@@ -246,7 +220,7 @@ var errOutdated = errors.New("the definition has changed")
 // tell writes the status that was decided for the state that crd was copied from. If there is a newer one, its event
 // brings the next pass.
 func (m *Manager) tell(ctx context.Context, crd *definition) error {
-	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj api.Object) (api.Object, error) {
 		now := obj.(*definition)
 		if now.ResourceVersion != crd.ResourceVersion {
 			return nil, errOutdated

@@ -24,8 +24,8 @@ type (
 	condition  = apiextensionsv1.CustomResourceDefinitionCondition
 )
 
-// taken are the names that a group's definitions have. Those of a definition itself are among them: one that it has for something else
-// isn't free for it either.
+// taken are the names that a group's definitions have. Those of a definition itself are among them: one that it has for
+// something else isn't free for it either.
 type taken struct{ resources, kinds sets.Set[string] }
 
 func takenBy(crds []*definition, group string) taken {
@@ -42,12 +42,13 @@ func takenBy(crds []*definition, group string) taken {
 	return t
 }
 
-// accept decides which of the names wanted a definition gets, and says so in its status. Names that it has it keeps until
-// it gets the new ones. A definition that gets its first names is to be served before it is established.
+// accept decides which of the names wanted a definition gets, and says so in its status. Names that it has it keeps
+// until it gets the new ones. A definition that gets its first names is to be served before it is established.
 func accept(crd *definition, t taken) {
 	wants, has := crd.Spec.Names, crd.Status.AcceptedNames.DeepCopy()
 	c := condition{
-		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
+		Message: "no conflicts found",
 	}
 	refuse := func(what string, err error) {
 		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionFalse, what+"Conflict", err.Error()
@@ -78,7 +79,8 @@ func accept(crd *definition, t taken) {
 	settle("ListKind", wants.ListKind, &has.ListKind, t.kinds)
 	has.Categories = wants.Categories
 	before := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
-	if apihelpers.IsCRDConditionEquivalent(&c, before) && apiequality.Semantic.DeepEqual(*has, crd.Status.AcceptedNames) {
+	if apihelpers.IsCRDConditionEquivalent(&c, before) &&
+		apiequality.Semantic.DeepEqual(*has, crd.Status.AcceptedNames) {
 		return
 	}
 	crd.Status.AcceptedNames = *has
@@ -95,7 +97,8 @@ func accept(crd *definition, t taken) {
 const namesAccepted = "the initial names have been accepted"
 
 func setEstablished(crd *definition, status apiextensionsv1.ConditionStatus, reason, message string) {
-	apihelpers.SetCRDCondition(crd, condition{Type: apiextensionsv1.Established, Status: status, Reason: reason, Message: message})
+	apihelpers.SetCRDCondition(crd,
+		condition{Type: apiextensionsv1.Established, Status: status, Reason: reason, Message: message})
 }
 
 func free(wanted, has string, used sets.Set[string]) error {
@@ -108,7 +111,8 @@ func free(wanted, has string, used sets.Set[string]) error {
 // establish says in the status that the resource is served. It never takes that back.
 func establish(crd *definition) {
 	if !hasCA(crd) {
-		setEstablished(crd, apiextensionsv1.ConditionFalse, "InvalidCABundle", "The conversion webhook CABundle is invalid")
+		setEstablished(crd, apiextensionsv1.ConditionFalse, "InvalidCABundle",
+			"The conversion webhook CABundle is invalid")
 		return
 	}
 	setEstablished(crd, apiextensionsv1.ConditionTrue, "InitialNamesAccepted", namesAccepted)
@@ -157,20 +161,21 @@ func servable(crd *definition) bool {
 	return accepted(crd) || established(crd)
 }
 
-// judge decides on definitions. It remembers what it has found out of those that are still the same: there may be hundreds, of which
-// one changes.
-type judge struct {
+// conditionEvaluator decides the conditions of definitions. It remembers the results of unchanged ones: there
+// may be hundreds, of which one changes.
+type conditionEvaluator struct {
 	known map[*definition]*condition // what of a schema isn't structural
 
-	// pause is for how long definitions have their first names before they are established; clock is asked only if there is one.
+	// pause is for how long definitions have their first names before they are established; clock is asked only if
+	// there is one.
 	pause   time.Duration
 	clock   clock.Clock
 	waiting map[types.UID]time.Time // since when they wait for that
 }
 
-// decide brings the status of all definitions up to date. The result holds copies of those that changed, of which all but the status
-// is shared; all is what there is after that, older definitions first.
-func (j *judge) decide(crds []*definition) (all []*definition, changed map[string]bool) {
+// decide brings the status of all definitions up to date. The result holds copies of those that changed, of which all
+// but the status is shared; all is what there is after that, older definitions first.
+func (j *conditionEvaluator) decide(crds []*definition) (all []*definition, changed map[string]bool) {
 	all, changed = slices.Clone(crds), map[string]bool{}
 	slices.SortFunc(all, func(a, b *definition) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -208,7 +213,7 @@ func (j *judge) decide(crds []*definition) (all []*definition, changed map[strin
 }
 
 // waits tells since when a definition waits to be established, and whether that is long enough.
-func (j *judge) waits(crd *definition) (since time.Time, ripe bool) {
+func (j *conditionEvaluator) waits(crd *definition) (since time.Time, ripe bool) {
 	if j.pause == 0 {
 		return since, true
 	}
@@ -220,7 +225,7 @@ func (j *judge) waits(crd *definition) (since time.Time, ripe bool) {
 }
 
 // due is when the next definition has waited for long enough; never if none waits.
-func (j *judge) due() <-chan time.Time {
+func (j *conditionEvaluator) due() <-chan time.Time {
 	if len(j.waiting) == 0 {
 		return nil
 	}

@@ -12,10 +12,13 @@ import (
 
 func named(age time.Duration, plural, kind string, short ...string) *definition {
 	return &definition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.com", CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{
-			Plural: plural, Singular: plural[:len(plural)-1], Kind: kind, ListKind: kind + "List", ShortNames: short,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.com",
+			CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "example.com",
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: plural, Singular: plural[:len(plural)-1], Kind: kind, ListKind: kind + "List",
+				ShortNames: short,
+			}},
 	}
 }
 
@@ -28,9 +31,10 @@ func TestDecideNames(t *testing.T) {
 		{"nothing in common", named(0, "bars", "Bar", "b"), "NoConflicts", "no conflicts found"},
 		{"kind", named(0, "bars", "Foo"), "ListKindConflict", `"FooList" is already in use`},
 		{"short name", named(0, "bars", "Bar", "f", "b"), "ShortNamesConflict", `"f" is already in use`},
-		{"short name that is a plural", named(0, "bars", "Bar", "foos"), "ShortNamesConflict", `"foos" is already in use`},
+		{"short name that is a plural", named(0, "bars", "Bar", "foos"), "ShortNamesConflict",
+			`"foos" is already in use`},
 	} {
-		all, changed := new(judge).decide([]*definition{c.second, named(time.Hour, "foos", "Foo", "f")})
+		all, changed := new(conditionEvaluator).decide([]*definition{c.second, named(time.Hour, "foos", "Foo", "f")})
 		if len(changed) != 2 || !servable(all[0]) || all[0].Name != "foos.example.com" {
 			t.Errorf("%s: the first is %v", c.name, all[0].Status)
 		}
@@ -43,11 +47,12 @@ func TestDecideNames(t *testing.T) {
 			wanted = []string{"NotAccepted", "NotAccepted"}
 		}
 		first := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason
-		all, _ = new(judge).decide(all)
-		if then := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason; first != wanted[0] || then != wanted[1] {
+		all, _ = new(conditionEvaluator).decide(all)
+		if then := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason; first != wanted[0] ||
+			then != wanted[1] {
 			t.Errorf("%s: established: %s, %s", c.name, first, then)
 		}
-		if _, again := new(judge).decide(all); len(again) > 0 {
+		if _, again := new(conditionEvaluator).decide(all); len(again) > 0 {
 			t.Errorf("%s: decided three times, %v changes", c.name, again)
 		}
 	}
@@ -56,24 +61,25 @@ func TestDecideNames(t *testing.T) {
 // TestDecideAsAsked: what clients write into a status stays, but for what isn't theirs to say.
 func TestDecideAsAsked(t *testing.T) {
 	settled := func() *definition {
-		all, _ := new(judge).decide([]*definition{named(0, "foos", "Foo")})
-		all, _ = new(judge).decide(all)
+		all, _ := new(conditionEvaluator).decide([]*definition{named(0, "foos", "Foo")})
+		all, _ = new(conditionEvaluator).decide(all)
 		return all[0]
 	}
 	wiped := settled()
 	wiped.Status.Conditions = nil
-	if all, changed := new(judge).decide([]*definition{wiped}); len(changed) > 0 || servable(all[0]) {
+	if all, changed := new(conditionEvaluator).decide([]*definition{wiped}); len(changed) > 0 || servable(all[0]) {
 		t.Errorf("without conditions: %v", all[0].Status.Conditions)
 	}
 	other := settled()
 	other.Status.AcceptedNames.Kind = "Bar"
-	if all, _ := new(judge).decide([]*definition{other}); all[0].Status.AcceptedNames.Kind != "Foo" || !established(all[0]) {
+	if all, _ := new(conditionEvaluator).decide([]*definition{other}); all[0].Status.AcceptedNames.Kind != "Foo" ||
+		!established(all[0]) {
 		t.Errorf("with another kind accepted: %v", all[0].Status)
 	}
 	renamed := settled()
 	renamed.Spec.Names.Kind = "Bar"
-	older, _ := new(judge).decide([]*definition{named(time.Hour, "bars", "Bar")})
-	all, _ := new(judge).decide([]*definition{older[0], renamed})
+	older, _ := new(conditionEvaluator).decide([]*definition{named(time.Hour, "bars", "Bar")})
+	all, _ := new(conditionEvaluator).decide([]*definition{older[0], renamed})
 	if accepted(all[1]) || !established(all[1]) || all[1].Status.AcceptedNames.Kind != "Foo" {
 		t.Errorf("renamed as another: %v", all[1].Status)
 	}
@@ -85,20 +91,27 @@ func TestDecideOwnNames(t *testing.T) {
 		change func(*apiextensionsv1.CustomResourceDefinitionNames)
 		reason string
 	}{
-		"the singular as a short name": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "foo"} }, "ShortNamesConflict"},
+		"the singular as a short name": {
+			func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "foo"} },
+			"ShortNamesConflict"},
 		"both exchanged": {func(n *apiextensionsv1.CustomResourceDefinitionNames) {
 			n.Singular, n.ShortNames = "f", []string{"foo"}
 		}, "ShortNamesConflict"},
-		"the list kind as the kind": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.Kind = "FooList" }, "KindConflict"},
-		"one more short name":       {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "g"} }, "NoConflicts"},
-		"less":                      {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = nil }, "NoConflicts"},
+		"the list kind as the kind": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.Kind = "FooList" },
+			"KindConflict"},
+		"one more short name": {
+			func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "g"} },
+			"NoConflicts"},
+		"less": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = nil },
+			"NoConflicts"},
 	} {
-		all, _ := new(judge).decide([]*definition{named(0, "foos", "Foo", "f")})
-		all, _ = new(judge).decide(all)
+		all, _ := new(conditionEvaluator).decide([]*definition{named(0, "foos", "Foo", "f")})
+		all, _ = new(conditionEvaluator).decide(all)
 		all[0] = all[0].DeepCopy()
 		c.change(&all[0].Spec.Names)
-		all, _ = new(judge).decide(all)
-		if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.NamesAccepted); got.Reason != c.reason || !established(all[0]) {
+		all, _ = new(conditionEvaluator).decide(all)
+		if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.NamesAccepted); got.Reason != c.reason ||
+			!established(all[0]) {
 			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
 		}
 	}
@@ -108,15 +121,17 @@ func TestDecideWithoutCertificates(t *testing.T) {
 	crd := named(0, "foos", "Foo")
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}},
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}},
 	}
-	all, _ := new(judge).decide([]*definition{crd})
-	all, _ = new(judge).decide(all)
-	if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.Established); got.Reason != "InvalidCABundle" || established(all[0]) {
+	all, _ := new(conditionEvaluator).decide([]*definition{crd})
+	all, _ = new(conditionEvaluator).decide(all)
+	if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.Established); got.Reason != "InvalidCABundle" ||
+		established(all[0]) {
 		t.Errorf("established: %v", got)
 	}
 	all[0].Spec.Conversion = nil
-	if all, _ = new(judge).decide(all); !established(all[0]) {
+	if all, _ = new(conditionEvaluator).decide(all); !established(all[0]) {
 		t.Errorf("not established: %v", all[0].Status.Conditions)
 	}
 }
@@ -130,9 +145,10 @@ func TestDecidedOnce(t *testing.T) {
 		props.Properties[fmt.Sprint("p", i)] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
-		Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 	}}
-	var j judge
+	var j conditionEvaluator
 	all, _ := j.decide([]*definition{crd})
 	all, _ = j.decide(all)
 	if _, changed := j.decide(all); len(changed) > 0 {

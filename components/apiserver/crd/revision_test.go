@@ -14,11 +14,13 @@ func TestRevision(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", UID: "a", Generation: 1},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget",
+					Kind: "Widget", ListKind: "WidgetList"},
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 					Name: "v1", Served: true, Storage: true,
 					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer", Description: "How large."}},
+						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"size": {Type: "integer", Description: "How large."}},
 					}},
 				}},
 			},
@@ -35,12 +37,15 @@ func TestRevision(t *testing.T) {
 		same   bool
 		change func(*apiextensionsv1.CustomResourceDefinition)
 	}{
-		"the definition is made anew": {true, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.UID, crd.Generation = "b", 7 }},
+		"the definition is made again": {true,
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.UID, crd.Generation = "b", 7 }},
 		"a column": {true, func(crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Size", Type: "integer", JSONPath: ".size"}}
+			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+				{Name: "Size", Type: "integer", JSONPath: ".size"}}
 		}},
 		"a description": {false, func(crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["size"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Description: "How long."}
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["size"] = apiextensionsv1.JSONSchemaProps{
+				Type: "integer", Description: "How long."}
 		}},
 		"a field that can be selected": {false, func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".size"}}

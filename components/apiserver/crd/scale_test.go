@@ -9,11 +9,13 @@ import (
 
 // TestWhatIsNoScale: fields of other types than those of a Scale are told of, wherever they are.
 func TestWhatIsNoScale(t *testing.T) {
-	v := &version{spec: &apiextensionsv1.CustomResourceDefinitionVersion{Subresources: &apiextensionsv1.CustomResourceSubresources{
-		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath: ".spec.n", StatusReplicasPath: ".status.n", LabelSelectorPath: new(".status.selector"),
-		},
-	}}}
+	v := &version{spec: &apiextensionsv1.CustomResourceDefinitionVersion{
+		Subresources: &apiextensionsv1.CustomResourceSubresources{
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+				SpecReplicasPath: ".spec.n", StatusReplicasPath: ".status.n",
+				LabelSelectorPath: new(".status.selector"),
+			},
+		}}}
 	scale := v.scale(map[string]*version{})
 	of := func(spec, status map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": status}}

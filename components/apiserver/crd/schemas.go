@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/openapi"
 )
 
@@ -26,22 +26,22 @@ const (
 	selectExtension   = "x-kubernetes-selectable-fields"
 )
 
-// book is one of the versions of OpenAPI.
-type book struct {
+// openAPIVersion is the cache of one of the versions of OpenAPI.
+type openAPIVersion struct {
 	v2     bool
 	prefix string // of references
 }
 
 var (
-	bookV2 = book{v2: true, prefix: "#/definitions/"}
-	bookV3 = book{prefix: "#/components/schemas/"}
+	openAPIV2 = openAPIVersion{v2: true, prefix: "#/definitions/"}
+	openAPIV3 = openAPIVersion{prefix: "#/components/schemas/"}
 )
 
-// definitions implements kinds.Custom.Definitions.
+// definitions implements api.Custom.Definitions.
 func (v *version) definitions(v2 bool) (map[string]json.RawMessage, error) {
-	b := bookV3
+	b := openAPIV3
 	if v2 {
-		b = bookV2
+		b = openAPIV2
 	}
 	out := map[string]json.RawMessage{}
 	for name, s := range v.schemas(b) {
@@ -68,8 +68,8 @@ func (v *version) digest() string {
 }
 
 // schemas are those of an object and of a list.
-func (v *version) schemas(b book) map[string]*spec.Schema {
-	model, listKind := kinds.CustomModel(v.gvk), v.gvk
+func (v *version) schemas(b openAPIVersion) map[string]*spec.Schema {
+	model, listKind := api.CustomModel(v.gvk), v.gvk
 	listKind.Kind = v.names.ListKind
 	object, list := b.object(v), b.list(v, model)
 	object.AddExtension(gvkExtension, gvkOf(v.gvk.Group, v.gvk.Version, v.gvk.Kind))
@@ -78,7 +78,7 @@ func (v *version) schemas(b book) map[string]*spec.Schema {
 		object.AddExtension(selectExtension, fields)
 		list.AddExtension(selectExtension, fields)
 	}
-	return map[string]*spec.Schema{model: object, kinds.CustomModel(listKind): list}
+	return map[string]*spec.Schema{model: object, api.CustomModel(listKind): list}
 }
 
 func gvkOf(group, version, kind string) []any {
@@ -95,8 +95,9 @@ func (v *version) selectablePaths() []any {
 
 // object is the schema of the objects. Where anything may stand, OpenAPI v2 gets no properties at all, as clients take
 // those for all that there are. A schema that isn't structural isn't told.
-func (b book) object(v *version) *spec.Schema {
-	if v.schema == nil || len(structural.ValidateStructural(nil, v.schema)) > 0 || b.v2 && (v.schema.XPreserveUnknownFields || v.keepAll) {
+func (b openAPIVersion) object(v *version) *spec.Schema {
+	if v.schema == nil || len(structural.ValidateStructural(nil, v.schema)) > 0 ||
+		b.v2 && (v.schema.XPreserveUnknownFields || v.keepAll) {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
 	}
 	s := v.schema.DeepCopy().Unfold()
@@ -104,25 +105,27 @@ func (b book) object(v *version) *spec.Schema {
 		s = openapiv2.ToStructuralOpenAPIV2(s)
 	}
 	out := s.ToKubeOpenAPI()
-	out.SetProperty("metadata", b.reference(openapi.ObjectMeta, metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"]))
+	out.SetProperty("metadata",
+		b.reference(openapi.ObjectMeta, metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"]))
 	typeMeta(out)
 	b.embedded(out)
 	return out
 }
 
-func (b book) list(v *version, model string) *spec.Schema {
+func (b openAPIVersion) list(v *version, model string) *spec.Schema {
 	items := spec.ArrayProperty(spec.RefSchema(b.prefix + model)).WithDescription(fmt.Sprintf(
 		"List of %s. More info: "+conventions, v.names.Plural))
 	out := new(spec.Schema).Typed("object", "").
 		WithDescription(fmt.Sprintf("%s is a list of %s", v.names.ListKind, v.names.Kind)).
 		WithRequired("items").
 		SetProperty("items", *items).
-		SetProperty("metadata", b.reference(openapi.ListMeta, metav1.PartialObjectMetadataList{}.SwaggerDoc()["metadata"]))
+		SetProperty("metadata", b.reference(openapi.ListMeta,
+			metav1.PartialObjectMetadataList{}.SwaggerDoc()["metadata"]))
 	typeMeta(out)
 	return out
 }
 
-func (b book) reference(model, description string) spec.Schema {
+func (b openAPIVersion) reference(model, description string) spec.Schema {
 	if b.v2 {
 		return *spec.RefSchema(b.prefix + model).WithDescription(description)
 	}
@@ -142,14 +145,16 @@ func typeMeta(s *spec.Schema) {
 
 // embeddedDescriptions are what clients are told of the type of an object in an object.
 var embeddedDescriptions = map[string]string{
-	"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " + conventions + "#resources",
-	"kind":       "kind is a string value representing the type of this object. In CamelCase. More info: " + conventions + "#types-kinds",
+	"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " +
+		conventions + "#resources",
+	"kind": "kind is a string value representing the type of this object. In CamelCase. More info: " +
+		conventions + "#types-kinds",
 }
 
 const conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
 // embedded gives objects in objects what every object has, and takes defaults away, which OpenAPI v2 doesn't tell.
-func (b book) embedded(s *spec.Schema) {
+func (b openAPIVersion) embedded(s *spec.Schema) {
 	if s == nil {
 		return
 	}
@@ -191,7 +196,7 @@ func newTypes(versions map[string]*version, keepAll bool) (managedfields.TypeCon
 		return nil, err
 	}
 	for _, v := range versions {
-		maps.Copy(all, v.schemas(bookV3))
+		maps.Copy(all, v.schemas(openAPIV3))
 	}
 	return managedfields.NewTypeConverter(all, keepAll)
 }

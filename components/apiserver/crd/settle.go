@@ -13,7 +13,8 @@ const settling = 2 * time.Second
 
 // settle waits, where others serve the same objects, if the resource is only just there.
 func (m *Manager) settle(ctx context.Context, r *resource) {
-	if m.config.Clock.Since(time.Unix(r.turned.Load(), 0)) >= settling || m.config.Shared == nil || !m.config.Shared(ctx) {
+	if m.config.Clock.Since(time.Unix(r.turned.Load(), 0)) >= settling || m.config.Shared == nil ||
+		!m.config.Shared(ctx) {
 		return
 	}
 	select {

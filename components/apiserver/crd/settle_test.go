@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
-// TestSettles: of several servers, each has time to learn of a definition before clients are told of it, and before objects are made
-// that must be found everywhere.
+// TestSettles: of several servers, each has time to learn of a definition before clients are told of it, and before
+// objects are made that must be found everywhere.
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crd := named(0, "foos", "Foo")
@@ -24,10 +24,11 @@ func TestSettles(t *testing.T) {
 		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
 		store, shared := &objectstest.Store{}, true
 		store.Put(group, crd)
-		var row *kinds.Kind
+		var row *api.Kind
 		m := New(Config{
-			Objects: store, Clock: clock.RealClock{}, EstablishAfter: 5 * time.Second, Shared: func(context.Context) bool { return shared },
-			Install: func(_ context.Context, rows []*kinds.Kind, _ []schema.GroupVersion) error {
+			Objects: store, Clock: clock.RealClock{}, EstablishAfter: 5 * time.Second,
+			Shared: func(context.Context) bool { return shared },
+			Install: func(_ context.Context, rows []*api.Kind, _ []schema.GroupVersion) error {
 				if len(rows) > 0 {
 					row = rows[0]
 				}

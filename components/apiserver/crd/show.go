@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // printed are the columns that a version shows besides the name.
@@ -25,12 +25,14 @@ func (v *version) printed() []apiextensionsv1.CustomResourceColumnDefinition {
 		return v.spec.AdditionalPrinterColumns
 	}
 	return []apiextensionsv1.CustomResourceColumnDefinition{{
-		Name: "Age", Type: "date", Description: metadataDoc()["creationTimestamp"], JSONPath: ".metadata.creationTimestamp",
+		Name: "Age", Type: "date", Description: metadataDoc()["creationTimestamp"],
+		JSONPath: ".metadata.creationTimestamp",
 	}}
 }
 
 func (v *version) columns() []metav1.TableColumnDefinition {
-	out := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: metadataDoc()["name"]}}
+	out := []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: metadataDoc()["name"]}}
 	for _, c := range v.printed() {
 		description := c.Description
 		if description == "" {
@@ -49,9 +51,9 @@ type tabler interface {
 }
 
 // row makes the cells of an object in this version.
-func (v *version) row() func(kinds.Object) []any {
+func (v *version) row() func(api.Object) []any {
 	table := sync.OnceValues(func() (tabler, error) { return tableconvertor.New(v.printed()) })
-	return func(obj kinds.Object) []any {
+	return func(obj api.Object) []any {
 		t, err := table()
 		if err != nil {
 			return []any{obj.GetName()}
@@ -65,21 +67,22 @@ func (v *version) row() func(kinds.Object) []any {
 }
 
 // scale is how a version shows and takes replicas.
-func (v *version) scale(versions map[string]*version) *kinds.Scale {
+func (v *version) scale(versions map[string]*version) *api.Scale {
 	spec := v.scaleSpec()
-	out := &kinds.Scale{
-		Get: func(obj kinds.Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
+	out := &api.Scale{
+		Get: func(obj api.Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
 			shown, _, _ := scaleIn(spec, obj) // what can't be read, Check tells
 			return shown.Spec, shown.Status
 		},
-		Set: func(obj kinds.Object, replicas int32) error {
-			return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), steps(spec.SpecReplicasPath)...)
+		Set: func(obj api.Object, replicas int32) error {
+			return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas),
+				steps(spec.SpecReplicasPath)...)
 		},
-		Check: func(obj kinds.Object) error {
+		Check: func(obj api.Object) error {
 			_, _, err := scaleIn(spec, obj)
 			return err
 		},
-		Has: func(obj kinds.Object) bool {
+		Has: func(obj api.Object) bool {
 			_, has, _ := scaleIn(spec, obj)
 			return has
 		},
@@ -99,7 +102,8 @@ func (v *version) scale(versions map[string]*version) *kinds.Scale {
 }
 
 // scaleIn is what an object says of replicas, and whether it does so of those that are wanted.
-func scaleIn(spec *apiextensionsv1.CustomResourceSubresourceScale, obj kinds.Object) (out autoscalingv1.Scale, has bool, err error) {
+func scaleIn(spec *apiextensionsv1.CustomResourceSubresourceScale, obj api.Object) (out autoscalingv1.Scale, has bool,
+	err error) {
 	content := obj.(*unstructured.Unstructured).Object
 	wanted, has, err := unstructured.NestedInt64(content, steps(spec.SpecReplicasPath)...)
 	if err != nil {
@@ -124,7 +128,7 @@ func steps(path string) []string { return strings.Split(strings.TrimPrefix(path,
 // selectable lets field selectors name the fields that the versions say. As versions differ, the table knows them by
 // version and path.
 func (r *resource) selectable() {
-	r.kind.Fields = map[string]func(kinds.Object) string{}
+	r.kind.Fields = map[string]func(api.Object) string{}
 	for i := range r.kind.Versions {
 		out := &r.kind.Versions[i]
 		v := r.versions[out.Version]
@@ -140,8 +144,8 @@ func (r *resource) selectable() {
 	}
 }
 
-func (r *resource) fieldValue(v *version, path string) func(kinds.Object) string {
-	return func(obj kinds.Object) string {
+func (r *resource) fieldValue(v *version, path string) func(api.Object) string {
+	return func(obj api.Object) string {
 		p := jsonpath.New("selectableField").AllowMissingKeys(true)
 		if err := p.Parse("{" + path + "}"); err != nil {
 			return ""

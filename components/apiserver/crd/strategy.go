@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // strategy is how objects behave when they are written as a whole.
-func (r *resource) strategy() kinds.Strategy {
-	return kinds.Strategy{
-		Meta: kinds.MetaNothing, AnyFinalizer: true,
+func (r *resource) strategy() api.Strategy[api.Object] {
+	return api.Strategy[api.Object]{
+		Meta: api.MetaNothing, AnyFinalizer: true,
 		PrepareCreate: r.prepareCreate, PrepareUpdate: r.prepareUpdate,
 		Validate: r.validate, ValidateAmong: r.validateUpdate, ValidateName: validation.NameIsDNSSubdomain,
 		Warnings:    warnings,
@@ -28,21 +28,21 @@ func (r *resource) strategy() kinds.Strategy {
 }
 
 // statusStrategy is how they behave when their status is written.
-func (r *resource) statusStrategy() kinds.Strategy {
-	return kinds.Strategy{
+func (r *resource) statusStrategy() api.Strategy[api.Object] {
+	return api.Strategy[api.Object]{
 		AnyFinalizer:  true,
 		PrepareUpdate: prepareStatus, ValidateAmong: r.validateStatus, ResetFields: r.resetAllButStatus(),
 	}
 }
 
-func (r *resource) prepareCreate(ctx context.Context, obj kinds.Object) {
+func (r *resource) prepareCreate(ctx context.Context, obj api.Object) {
 	if r.at(ctx).hasStatus() {
 		delete(obj.(*unstructured.Unstructured).Object, "status")
 	}
 	obj.SetGeneration(1)
 }
 
-func (r *resource) prepareUpdate(ctx context.Context, obj, old kinds.Object) {
+func (r *resource) prepareUpdate(ctx context.Context, obj, old api.Object) {
 	now, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
 	if r.at(ctx).hasStatus() {
 		if status, ok := before["status"]; ok {
@@ -72,7 +72,7 @@ func sameButMetadata(a, b map[string]any) bool {
 }
 
 // prepareStatus takes the status over, and nothing else.
-func prepareStatus(_ context.Context, obj, old kinds.Object) {
+func prepareStatus(_ context.Context, obj, old api.Object) {
 	now := obj.(*unstructured.Unstructured)
 	status, has := now.Object["status"]
 	managed := now.GetManagedFields()
@@ -86,15 +86,17 @@ func prepareStatus(_ context.Context, obj, old kinds.Object) {
 }
 
 // systemFinalizers are those that need no domain in their names.
-var systemFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, string(corev1.FinalizerKubernetes)}
+var systemFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
+	string(corev1.FinalizerKubernetes)}
 
 // warnings advise on the names of new finalizers.
-func warnings(_ context.Context, obj, old kinds.Object) []string {
+func warnings(_ context.Context, obj, old api.Object) []string {
 	var had []string
 	if old != nil {
 		had = old.GetFinalizers()
 	}
-	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(had, f) })
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()),
+		func(f string) bool { return slices.Contains(had, f) })
 	slices.Sort(added)
 	var out []string
 	for _, name := range slices.Compact(added) {
@@ -109,7 +111,8 @@ func warnings(_ context.Context, obj, old kinds.Object) []string {
 			path = " including a path (/)"
 		}
 		out = append(out, fmt.Sprintf(
-			"metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers", name, path))
+			"metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other "+
+				"finalizer writers", name, path))
 	}
 	return out
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// structured says in the status what of the schemas isn't structural, as violations found it. Nobody can write such a definition any
-// more; those that old releases have stored are served on
+// structured sets the condition NonStructuralSchema from the violations found. Such a definition can no longer be
+// written; those that old releases have stored are still served
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema).
 func structured(crd *definition, c *condition) {
 	if c == nil {
@@ -37,11 +37,13 @@ func violations(crd *definition) *condition {
 		s, err := structural.NewStructural(props)
 		if err != nil {
 			return &condition{
-				Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionUnknown, Reason: "StructuralError",
+				Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionUnknown,
+				Reason:  "StructuralError",
 				Message: fmt.Sprintf("failed to check validation schema for version %s: %v", v.Name, err),
 			}
 		}
-		errs = append(errs, structural.ValidateStructural(spec.Child("versions").Index(i).Child("schema", "openAPIV3Schema"), s)...)
+		errs = append(errs, structural.ValidateStructural(
+			spec.Child("versions").Index(i).Child("schema", "openAPIV3Schema"), s)...)
 	}
 	if len(errs) == 0 {
 		return nil
@@ -58,7 +60,8 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextension
 		return nil, nil
 	}
 	out := &apiextensions.CustomResourceValidation{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema.DeepCopy(), out, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		v.Schema.DeepCopy(), out, nil); err != nil {
 		return nil, err
 	}
 	return out.OpenAPIV3Schema, nil

@@ -30,14 +30,18 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 		reason, message string
 		told            bool
 	}{
-		"of today":   {stored(t, false, `{"type":"object"}`), "", "", true},
-		"no schema":  {stored(t, true, ""), "Violations", "spec.preserveUnknownFields: Invalid value: true: must be false", false},
-		"structural": {stored(t, true, `{"type":"object"}`), "Violations", "spec.preserveUnknownFields: Invalid value: true: must be false", true},
+		"of today": {stored(t, false, `{"type":"object"}`), "", "", true},
+		"no schema": {stored(t, true, ""), "Violations",
+			"spec.preserveUnknownFields: Invalid value: true: must be false", false},
+		"structural": {stored(t, true, `{"type":"object"}`), "Violations",
+			"spec.preserveUnknownFields: Invalid value: true: must be false", true},
 		"no type": {
 			stored(t, true, `{"properties":{"a":{"type":"string"}}}`), "Violations",
-			"[spec.preserveUnknownFields: Invalid value: true: must be false, " + path + ".type: Required value: must not be empty at the root]", false,
+			"[spec.preserveUnknownFields: Invalid value: true: must be false, " + path +
+				".type: Required value: must not be empty at the root]", false,
 		},
-		"no such field": {stored(t, true, `{"type":"object","id":"x"}`), "StructuralError", "failed to check validation schema for version v1: ", false},
+		"no such field": {stored(t, true, `{"type":"object","id":"x"}`), "StructuralError",
+			"failed to check validation schema for version v1: ", false},
 	} {
 		structured(c.crd, violations(c.crd))
 		got := apihelpers.FindCRDCondition(c.crd, apiextensionsv1.NonStructuralSchema)
@@ -51,7 +55,7 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 			t.Errorf("%s can't be served: %v", name, err)
 			continue
 		}
-		properties := r.versions["v1"].schemas(bookV3)["com.example.v1.Thing"].Properties
+		properties := r.versions["v1"].schemas(openAPIV3)["com.example.v1.Thing"].Properties
 		if _, tells := properties["kind"]; tells != c.told {
 			t.Errorf("%s: OpenAPI tells of %v", name, properties)
 		}

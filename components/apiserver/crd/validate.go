@@ -16,12 +16,12 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// validate checks a new object against the schema of the version in which it came. Faults of its metadata are told here, as some of
-// them keep rules from being checked.
-func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorList {
+// validate checks a new object against the schema of the version in which it came. Faults of its metadata are told
+// here, as some of them keep rules from being checked.
+func (r *resource) validate(ctx context.Context, obj api.Object) field.ErrorList {
 	v := r.at(ctx)
 	u := obj.(*unstructured.Unstructured)
 	checks, err := v.checks()
@@ -30,7 +30,8 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 	}
 	errs := v.validateType(u)
 	if len(errs) == 0 {
-		errs = apivalidation.ValidateObjectMetaAccessor(u, r.kind.Namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+		errs = apivalidation.ValidateObjectMetaAccessor(u, r.kind.Namespaced, apivalidation.NameIsDNSSubdomain,
+			field.NewPath("metadata"))
 		errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
 		errs = append(errs, v.validateScale(u)...)
 	}
@@ -41,7 +42,7 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 
 // validateUpdate checks a change. What was wrong before and didn't change may stay so
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting).
-func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object, meta kinds.MetaErrors) field.ErrorList {
+func (r *resource) validateUpdate(ctx context.Context, obj, old api.Object, meta api.MetaErrors) field.ErrorList {
 	v := r.at(ctx)
 	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
@@ -52,7 +53,9 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object, me
 	defer func() { validation.Metrics.ObserveRatchetingTime(*both.Duration) }()
 	errs := v.validateType(u)
 	if len(errs) == 0 {
-		errs = append(meta.Change, validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole, validation.WithRatcheting(both))...)
+		errs = append(meta.Change,
+			validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole,
+				validation.WithRatcheting(both))...)
 		errs = append(errs, v.validateScale(u)...)
 	}
 	errs = append(errs, objectmeta.Validate(nil, u.Object, v.schema, false)...)
@@ -61,7 +64,7 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object, me
 }
 
 // validateStatus checks a change of the status.
-func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object, meta kinds.MetaErrors) field.ErrorList {
+func (r *resource) validateStatus(ctx context.Context, obj, old api.Object, meta api.MetaErrors) field.ErrorList {
 	v := r.at(ctx)
 	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
@@ -76,7 +79,8 @@ func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object, me
 		if v.schema != nil {
 			options = append(options, validation.WithRatcheting(both.Key("status")))
 		}
-		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, before.Object["status"], checks.status, options...)...)
+		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status,
+			before.Object["status"], checks.status, options...)...)
 	}
 	if scale := v.scaleSpec(); scale != nil {
 		errs = append(errs, validateReplicas(u, scale.StatusReplicasPath)...)
@@ -86,8 +90,8 @@ func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object, me
 	return v.obeyRules(ctx, errs, u, before, cel.WithRatcheting(both))
 }
 
-// validateType checks of which kind and version an object says that it is. If of another, it isn't measured by the schema, only by what the
-// schema says of lists, of objects in objects, and by rules.
+// validateType checks of which kind and version an object says that it is. If of another, it isn't measured by the
+// schema, only by what the schema says of lists, of objects in objects, and by rules.
 func (v *version) validateType(u *unstructured.Unstructured) (errs field.ErrorList) {
 	if kind := u.GetKind(); kind != v.gvk.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+v.gvk.Kind))
@@ -108,16 +112,19 @@ func (v *version) validateLists(u, before *unstructured.Unstructured) field.Erro
 }
 
 // obeyRules appends what the schema's CEL rules have against the object. before is nil for a new one.
-func (v *version) obeyRules(ctx context.Context, errs field.ErrorList, u, before *unstructured.Unstructured, options ...cel.Option) field.ErrorList {
+func (v *version) obeyRules(ctx context.Context, errs field.ErrorList, u, before *unstructured.Unstructured,
+	options ...cel.Option) field.ErrorList {
 	rules := v.rules()
 	if rules == nil {
 		return errs
 	}
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
 			return append(errs, field.Invalid(nil, nil,
-				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete "+
+					"validation"))
 		}
 	}
 	var old any

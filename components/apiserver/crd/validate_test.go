@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // ruled is a resource of which no object obeys the rule, and an object of it.
@@ -51,14 +51,15 @@ func TestFaultsOfMetadataKeepRulesFromBeingChecked(t *testing.T) {
 	holds("without a name", validate(context.Background(), nameless), unchecked, 2)
 	holds("long annotations", validate(context.Background(), long), unchecked, 2)
 	holds("an odd name", validate(context.Background(), odd), never, 2)
-	tooLong := kinds.MetaErrors{Change: field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)}}
+	tooLong := api.MetaErrors{Change: field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)}}
 	status := r.kind.Versions[0].Subresources[0].Strategy
-	for name, change := range map[string]func(context.Context, kinds.Object, kinds.Object, kinds.MetaErrors) field.ErrorList{
+	for name, change := range map[string]func(context.Context, api.Object, api.Object,
+		api.MetaErrors) field.ErrorList{
 		"change": r.kind.Strategy.ValidateAmong, "change of the status": status.ValidateAmong,
 	} {
 		after := good.DeepCopy()
 		after.Object["status"] = map[string]any{"n": int64(1)}
-		holds(name, change(context.Background(), after, good, kinds.MetaErrors{}), never, 1)
+		holds(name, change(context.Background(), after, good, api.MetaErrors{}), never, 1)
 		holds(name, change(context.Background(), after, good, tooLong), unchecked, 2)
 	}
 }
@@ -79,8 +80,8 @@ func TestRatchetingIsMeasured(t *testing.T) {
 	}
 	r, obj := ruled(t)
 	before := measured()
-	r.kind.Strategy.ValidateAmong(context.Background(), obj, obj, kinds.MetaErrors{})
-	r.kind.Versions[0].Subresources[0].Strategy.ValidateAmong(context.Background(), obj, obj, kinds.MetaErrors{})
+	r.kind.Strategy.ValidateAmong(context.Background(), obj, obj, api.MetaErrors{})
+	r.kind.Versions[0].Subresources[0].Strategy.ValidateAmong(context.Background(), obj, obj, api.MetaErrors{})
 	if n := measured() - before; n != 2 {
 		t.Errorf("two changes were measured %d times", n)
 	}

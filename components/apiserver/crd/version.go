@@ -16,7 +16,7 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // version is one version of a defined resource.
@@ -40,9 +40,11 @@ type version struct {
 // checks are the validators of the schema, and of its part for the status.
 type checks struct{ whole, status validation.SchemaValidator }
 
-func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionVersion, names apiextensionsv1.CustomResourceDefinitionNames) (*version, error) {
+func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionVersion,
+	names apiextensionsv1.CustomResourceDefinitionNames) (*version, error) {
 	v := &version{
-		spec: spec, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: spec.Name, Kind: names.Kind}, names: names,
+		spec: spec, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: spec.Name, Kind: names.Kind},
+		names:      names,
 		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, keepAll: crd.Spec.PreserveUnknownFields,
 	}
 	v.revision = sync.OnceValue(v.digest)
@@ -65,8 +67,8 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensio
 	return v, nil
 }
 
-// take makes the schema what it is without what makes it no schema of objects. Where unknown fields are kept, which only old
-// definitions say, it need not be structural.
+// take makes the schema what it is without what makes it no schema of objects. Where unknown fields are kept, which
+// only old definitions say, it need not be structural.
 func (v *version) take(props *apiextensions.JSONSchemaProps) error {
 	s, err := structural.NewStructural(props)
 	switch {
@@ -111,20 +113,21 @@ func (v *version) scaleSpec() *apiextensionsv1.CustomResourceSubresourceScale {
 }
 
 // empty makes an object of this version.
-func (v *version) empty() kinds.Object {
+func (v *version) empty() api.Object {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(v.gvk)
 	return u
 }
 
-func (v *version) setDefaults(obj kinds.Object) {
+func (v *version) setDefaults(obj api.Object) {
 	if v.schema != nil {
 		defaulting.Default(obj.(*unstructured.Unstructured).Object, v.schema)
 	}
 }
 
 // deprecation is the warning that goes with requests for a version, "" for none.
-func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
+func deprecation(crd *apiextensionsv1.CustomResourceDefinition,
+	v *apiextensionsv1.CustomResourceDefinitionVersion) string {
 	switch {
 	case !v.Deprecated:
 		return ""

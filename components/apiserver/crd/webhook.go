@@ -12,7 +12,8 @@ import (
 )
 
 // newConverters makes what calls the webhooks of definitions; it is called when the first definition has one.
-func newConverters(services webhook.ServiceResolver, egress webhook.AuthenticationInfoResolverWrapper) func() (*conversion.CRConverterFactory, error) {
+func newConverters(services webhook.ServiceResolver,
+	egress webhook.AuthenticationInfoResolverWrapper) func() (*conversion.CRConverterFactory, error) {
 	return sync.OnceValues(func() (*conversion.CRConverterFactory, error) {
 		return conversion.NewCRConverterFactory(services, egress)
 	})

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // aggregated tells everything about the core group, or about all others, in one document.
@@ -34,7 +34,7 @@ func (c *content) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-// describe tells what is in a version, nil if nobody knows.
+// describe returns the resources of a version, nil if they are unknown.
 func (v *groupVersion) describe(group string) *apidiscoveryv2.APIVersionDiscovery {
 	if v.elsewhere != nil || len(v.kinds) == 0 {
 		return v.elsewhere
@@ -47,14 +47,15 @@ func (v *groupVersion) describe(group string) *apidiscoveryv2.APIVersionDiscover
 	return out
 }
 
-func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIResourceDiscovery {
+func resourceOf(kind *api.Kind, gv schema.GroupVersion) apidiscoveryv2.APIResourceDiscovery {
 	scope := apidiscoveryv2.ScopeCluster
 	if kind.Namespaced {
 		scope = apidiscoveryv2.ScopeNamespace
 	}
 	r := apidiscoveryv2.APIResourceDiscovery{
 		Resource: kind.Resource, SingularResource: kind.Singular, Scope: scope, Verbs: verbs(kind),
-		ResponseKind: responseKind(kind, gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames, Categories: kind.Categories,
+		ResponseKind: responseKind(kind, gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames,
+		Categories: kind.Categories,
 	}
 	subresources := kind.SubresourcesIn(gv)
 	for i := range subresources {
@@ -71,16 +72,17 @@ func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIReso
 	return r
 }
 
-// responseKind leaves out a group version that is that of the document, as upstream does but for custom resources; clients
-// fill it in.
-func responseKind(of *kinds.Kind, kind schema.GroupVersionKind, gv schema.GroupVersion) *metav1.GroupVersionKind {
+// responseKind leaves out a group version that is that of the document, as upstream does but for custom resources;
+// clients fill it in.
+func responseKind(of *api.Kind, kind schema.GroupVersionKind, gv schema.GroupVersion) *metav1.GroupVersionKind {
 	if of.Custom == nil && kind.GroupVersion() == gv {
 		return &metav1.GroupVersionKind{Kind: kind.Kind}
 	}
 	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
 }
 
-// etag is a strong one, over the content alone. It is upstream's, as clients may come from one of its servers to one of these.
+// etag is a strong one, over the content alone. It is upstream's, as clients may come from one of its servers to one of
+// these.
 func etag(items []apidiscoveryv2.APIGroupDiscovery) (string, error) {
 	body, err := json.Marshal(apidiscoveryv2.APIGroupDiscoveryList{Items: items})
 	if err != nil {

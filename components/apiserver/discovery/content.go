@@ -11,17 +11,18 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // Input is what content is made of. It must not be changed once it is given away.
 type Input struct {
 	// Kinds are what this server serves itself.
-	Kinds []*kinds.Kind
-	// Services are in no order: they are what brings groups and versions into theirs. Group versions without one come last.
+	Kinds []*api.Kind
+	// Services are in no order: they are what brings groups and versions into theirs. Group versions without one come
+	// last.
 	Services []*apiregistrationv1.APIService
-	// Own are the APIServices of Kinds as this server would have them, whatever became of them: by these the aggregated form is arranged,
-	// which as with upstream doesn't look at what is stored of what is served here.
+	// Own are the APIServices of Kinds as this server would have them, whatever became of them: by these the aggregated
+	// form is arranged, which as with upstream doesn't look at what is stored of what is served here.
 	Own []*apiregistrationv1.APIService
 	// Removed are those that are served here, and that the plain lists of groups and versions leave out.
 	Removed map[schema.GroupVersion]bool
@@ -39,13 +40,13 @@ type group struct {
 	told     []*groupVersion // as the aggregated form does
 }
 
-// groupVersion has kinds if it is served here, a description if it is served elsewhere, and neither if all that is known
-// of it is an APIService.
+// groupVersion has kinds if it is served here, a description if it is served elsewhere, and neither if all that is
+// known of it is an APIService.
 type groupVersion struct {
 	name      string
-	priority  int32         // in the plain form
-	rank      rank          // in the aggregated form
-	kinds     []*kinds.Kind // by resource
+	priority  int32       // in the plain form
+	rank      rank        // in the aggregated form
+	kinds     []*api.Kind // by resource
 	elsewhere *apidiscoveryv2.APIVersionDiscovery
 	removed   bool
 }
@@ -104,7 +105,7 @@ func newContent(in Input, config Config) *content {
 // arrange puts the versions into the two orders in which they are told.
 func (g *group) arrange(ranks map[schema.GroupVersion]rank) {
 	for _, v := range g.versions {
-		slices.SortFunc(v.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
+		slices.SortFunc(v.kinds, func(a, b *api.Kind) int { return strings.Compare(a.Resource, b.Resource) })
 		if v.elsewhere != nil || len(v.kinds) > 0 {
 			v.rank = ranks[schema.GroupVersion{Group: g.name, Version: v.name}]
 			g.priority = max(g.priority, v.rank.group)
@@ -112,7 +113,8 @@ func (g *group) arrange(ranks map[schema.GroupVersion]rank) {
 	}
 	g.told = slices.Clone(g.versions)
 	byKubeVersion := func(a, b *groupVersion) int { return version.CompareKubeAwareVersionStrings(b.name, a.name) }
-	slices.SortFunc(g.versions, func(a, b *groupVersion) int { return cmp.Or(cmp.Compare(b.priority, a.priority), byKubeVersion(a, b)) })
+	slices.SortFunc(g.versions,
+		func(a, b *groupVersion) int { return cmp.Or(cmp.Compare(b.priority, a.priority), byKubeVersion(a, b)) })
 	slices.SortFunc(g.told, func(a, b *groupVersion) int {
 		return cmp.Or(cmp.Compare(b.rank.version, a.rank.version), byKubeVersion(a, b))
 	})
@@ -121,14 +123,15 @@ func (g *group) arrange(ranks map[schema.GroupVersion]rank) {
 // first is the group of the APIServices themselves. It has none, and comes first.
 const first = apiregistrationv1.GroupName
 
-// arrange puts the groups into the two orders in which upstream tells them: both by priority, and of groups with the same
-// one, the plain form by the name of the first APIService, the aggregated form by their own.
+// arrange puts the groups into the two orders in which upstream tells them: both by priority, and of groups with the
+// same one, the plain form by the name of the first APIService, the aggregated form by their own.
 func (c *content) arrange(services []*apiregistrationv1.APIService) {
 	for _, g := range c.byName {
 		c.byPriority = append(c.byPriority, g)
 	}
 	slices.SortFunc(c.byPriority, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(apart(a), apart(b)), cmp.Compare(b.priority, a.priority), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(apart(a), apart(b)), cmp.Compare(b.priority, a.priority),
+			strings.Compare(a.name, b.name))
 	})
 	seen := map[*group]bool{}
 	add := func(g *group) {

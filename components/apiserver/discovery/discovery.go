@@ -1,5 +1,6 @@
-// Package discovery tells clients what is served, from the table of kinds and what is known of other servers: /api, /apis
-// and what is right below them, in the plain form (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api) and in the aggregated one.
+// Package discovery tells clients what is served, from the table of kinds and what is known of other servers: /api,
+// /apis and what is right below them, in the plain form
+// (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api) and in the aggregated one.
 package discovery
 
 import (
@@ -25,7 +26,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/audit/record"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -42,7 +43,8 @@ type Server struct {
 type Config struct {
 	// Address is the host and port that clients are told in /api.
 	Address string
-	// Within is another address, for clients in a range: that of the Service by which the cluster's own reach the server.
+	// Within is another address, for clients in a range: that of the Service by which the cluster's own reach the
+	// server.
 	Within Within
 	// Hashes tell which resources are stored as one.
 	Hashes bool
@@ -74,18 +76,19 @@ func New(config Config) *Server {
 }
 
 // Set replaces the kinds that are told of. Requests that are under way end with what they began with.
-func (s *Server) Set(table []*kinds.Kind) {
+func (s *Server) Set(table []*api.Kind) {
 	s.change(func(in *Input) { in.Kinds = table })
 }
 
-// Arrange replaces the APIServices, those that this server would have of its own, what of this server's has lost its own, and what is told
-// of group versions that others serve.
-func (s *Server) Arrange(services, own []*apiregistrationv1.APIService, removed map[schema.GroupVersion]bool, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
+// Arrange replaces the APIServices, those that this server would have of its own, what of this server's has lost its
+// own, and what is told of group versions that others serve.
+func (s *Server) Arrange(services, own []*apiregistrationv1.APIService, removed map[schema.GroupVersion]bool,
+	elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
 	s.change(func(in *Input) { in.Services, in.Own, in.Removed, in.Elsewhere = services, own, removed, elsewhere })
 }
 
-// SetPeers replaces what other API servers of the cluster serve, by their IDs: it is told of, too, in the aggregated form, unless
-// a client asks for this server's alone.
+// SetPeers replaces what other API servers of the cluster serve, by their IDs: it is told of, too, in the aggregated
+// form, unless a client asks for this server's alone.
 func (s *Server) SetPeers(peers map[string][]apidiscoveryv2.APIGroupDiscovery) {
 	s.change(func(in *Input) { in.Peers = peers })
 }
@@ -241,7 +244,8 @@ func (c *content) choose(at place, r *http.Request) (negotiate.Choice, error) {
 	for i, m := range offer.Media {
 		known[i] = m.String()
 	}
-	if accept := r.Header.Get("Accept"); at == own && accept != "" && !negotiate.Named(accept, append(known, "*/*")...) {
+	if accept := r.Header.Get("Accept"); at == own && accept != "" &&
+		!negotiate.Named(accept, append(known, "*/*")...) {
 		return negotiate.Choice{}, negotiate.NotAvailable(known...)
 	}
 	return offer.Accept(r)
@@ -264,12 +268,13 @@ func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 	return out.Bytes()
 }
 
-// wantsAggregated reports whether the client takes the aggregated form, and in which format, and whether it wants to know of this server
-// alone. As with upstream, the plain form isn't as good, however much the client prefers it.
+// wantsAggregated reports whether the client takes the aggregated form, and in which format, and whether it wants to
+// know of this server alone. As with upstream, the plain form isn't as good, however much the client prefers it.
 func wantsAggregated(r *http.Request) (media serial.MediaType, aggregated, alone bool) {
 	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
 		p := clause.Params
-		if p["as"] != aggregatedKind.Kind || p["g"] != aggregatedKind.Group || p["v"] != aggregatedKind.Version || p["sv"] != "" {
+		if p["as"] != aggregatedKind.Kind || p["g"] != aggregatedKind.Group || p["v"] != aggregatedKind.Version ||
+			p["sv"] != "" {
 			continue
 		}
 		for _, format := range negotiate.All {

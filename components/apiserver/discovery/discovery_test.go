@@ -21,26 +21,30 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-func table() []*kinds.Kind {
-	version := func(gv schema.GroupVersion) kinds.Version { return kinds.Version{GroupVersion: gv} }
-	return []*kinds.Kind{
+func table() []*api.Kind {
+	version := func(gv schema.GroupVersion) api.Version { return api.Version{GroupVersion: gv} }
+	return []*api.Kind{
 		{
-			Name: "Pod", Resource: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
-			Hub: corev1.SchemeGroupVersion, Versions: []kinds.Version{version(corev1.SchemeGroupVersion)},
-			Subresources: []kinds.Subresource{{Name: "status", Verbs: []string{"get"}}, {Name: "exec", Verbs: []string{"create"}}},
+			Name: "Pod", Resource: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+			Namespaced: true,
+			Hub:        corev1.SchemeGroupVersion, Versions: []api.Version{version(corev1.SchemeGroupVersion)},
+			Subresources: []api.Subresource{{Name: "status", Verbs: []string{"get"}},
+				{Name: "exec", Verbs: []string{"create"}}},
 		},
 		{
-			Name: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", Namespaced: true,
-			Hub:      autoscalingv2.SchemeGroupVersion,
-			Versions: []kinds.Version{version(autoscalingv1.SchemeGroupVersion), version(autoscalingv2.SchemeGroupVersion)},
+			Name: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler",
+			Namespaced: true,
+			Hub:        autoscalingv2.SchemeGroupVersion,
+			Versions: []api.Version{version(autoscalingv1.SchemeGroupVersion),
+				version(autoscalingv2.SchemeGroupVersion)},
 		},
 		{
 			Name: "Deployment", Resource: "deployments", Singular: "deployment", Namespaced: true,
-			Hub: appsv1.SchemeGroupVersion, Versions: []kinds.Version{version(appsv1.SchemeGroupVersion)},
-			Subresources: []kinds.Subresource{{
+			Hub: appsv1.SchemeGroupVersion, Versions: []api.Version{version(appsv1.SchemeGroupVersion)},
+			Subresources: []api.Subresource{{
 				Name: "scale", Verbs: []string{"get"}, Body: autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
 			}},
 		},
@@ -116,7 +120,8 @@ func TestETag(t *testing.T) {
 	if etag == "" || first.Header.Get("Content-Type") != strings.Split(accept, ",")[0] {
 		t.Fatalf("headers: %v", first.Header)
 	}
-	if second := get(t, server.URL+"/apis", "Accept", accept, "If-None-Match", etag); second.StatusCode != http.StatusNotModified {
+	if second := get(t, server.URL+"/apis", "Accept", accept, "If-None-Match",
+		etag); second.StatusCode != http.StatusNotModified {
 		t.Errorf("with its ETag: %s", second.Status)
 	}
 }
@@ -158,14 +163,16 @@ func TestStorageVersionHashesAreTold(t *testing.T) {
 	}
 }
 
-// TestStorageVersionHashOfACustomResource is told whatever the gate says, if the version is one that clients can ask for.
+// TestStorageVersionHashOfACustomResource is told whatever the gate says, if the version is one that clients can ask
+// for.
 func TestStorageVersionHashOfACustomResource(t *testing.T) {
 	for _, unserved := range []bool{true, false} {
-		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"},
+			schema.GroupVersion{Group: "example.com", Version: "v2"}
 		s := New(Config{Address: "192.0.2.1:6443"})
-		s.Set([]*kinds.Kind{{
-			Name: "Widget", Resource: "widgets", Hub: v2, Custom: &kinds.Custom{Ending: func() bool { return false }},
-			Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, Unserved: unserved}},
+		s.Set([]*api.Kind{{
+			Name: "Widget", Resource: "widgets", Hub: v2, Custom: &api.Custom{Ending: func() bool { return false }},
+			Versions: []api.Version{{GroupVersion: v1}, {GroupVersion: v2, Unserved: unserved}},
 		}})
 		list, ok := s.content.Load().plain("/apis/example.com/v1", false).(*metav1.APIResourceList)
 		if !ok || len(list.APIResources) != 1 {
@@ -185,8 +192,8 @@ func service(group, version string, groupPriority, versionPriority int32) *apire
 	return s
 }
 
-// TestArrange tells of groups in the order of their APIServices, and of what others serve. What has become of the APIServices of what is
-// served here doesn't move it in the aggregated form.
+// TestArrange tells of groups in the order of their APIServices, and of what others serve. What has become of the
+// APIServices of what is served here doesn't move it in the aggregated form.
 func TestArrange(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
@@ -200,11 +207,13 @@ func TestArrange(t *testing.T) {
 		service("", "v1", 18000, 1), service("apps", "v1", 17800, 15), service("zoo.io", "v1", 20000, 100),
 		service("autoscaling", "v1", 500, 15), service("autoscaling", "v2", 900, 30),
 	}, nil, map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{
-		{Group: "zoo.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
-			{Resource: "gadgets", ResponseKind: &metav1.GroupVersionKind{Kind: "Gadget"}},
-		}},
-		{Group: "wardle.io", Version: "v1"}:      {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent},
-		{Group: "wardle.io", Version: "v1beta1"}: {Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessStale},
+		{Group: "zoo.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+			Resources: []apidiscoveryv2.APIResourceDiscovery{
+				{Resource: "gadgets", ResponseKind: &metav1.GroupVersionKind{Kind: "Gadget"}},
+			}},
+		{Group: "wardle.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent},
+		{Group: "wardle.io", Version: "v1beta1"}: {Version: "v1beta1",
+			Freshness: apidiscoveryv2.DiscoveryFreshnessStale},
 	})
 	plain, ok := s.content.Load().plain("/apis", false).(*metav1.APIGroupList)
 	if !ok {
@@ -218,7 +227,8 @@ func TestArrange(t *testing.T) {
 	}
 	want := []string{
 		"autoscaling/v1", "autoscaling/v2", // as their priorities say
-		"empty.io/v1", "wardle.io/v2", "wardle.io/v1", "wardle.io/v1beta1", "zoo.io/v1", // by the names of the first services
+		// by the names of the first services
+		"empty.io/v1", "wardle.io/v2", "wardle.io/v1", "wardle.io/v1beta1", "zoo.io/v1",
 		"apps/v1", // has no service
 	}
 	if !slices.Equal(got, want) {
@@ -231,7 +241,8 @@ func TestArrange(t *testing.T) {
 		}
 	}
 	want = []string{
-		"apps/v1 Current", "wardle.io/v1 Current", "wardle.io/v1beta1 Stale", "zoo.io/v1 Current", "autoscaling/v2 Current", "autoscaling/v1 Current",
+		"apps/v1 Current", "wardle.io/v1 Current", "wardle.io/v1beta1 Stale", "zoo.io/v1 Current",
+		"autoscaling/v2 Current", "autoscaling/v1 Current",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("aggregated: %v, want %v", got, want)
@@ -244,7 +255,8 @@ func TestNotFound(t *testing.T) {
 	s.Set(table())
 	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil, nil, nil)
 	for path, want := range map[string]int{
-		"/apis/zoo.io": 200, "/apis/zoo.io/v1": 404, "/apis/zoo.io/v2": 404, "/apis/none.io": 404, "/api/v2": 404, "/apis/": 200, "/apis/apps/v1": 200,
+		"/apis/zoo.io": 200, "/apis/zoo.io/v1": 404, "/apis/zoo.io/v2": 404, "/apis/none.io": 404, "/api/v2": 404,
+		"/apis/": 200, "/apis/apps/v1": 200,
 	} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -252,7 +264,8 @@ func TestNotFound(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
 		beside := path == "/api/v2" // of a group that the program has
-		if w.Code == http.StatusNotFound && strings.Contains(w.Body.String(), "the server could not find the requested resource") != beside {
+		if w.Code == http.StatusNotFound &&
+			strings.Contains(w.Body.String(), "the server could not find the requested resource") != beside {
 			t.Errorf("%s: %q", path, w.Body)
 		}
 	}
@@ -263,8 +276,9 @@ func TestMethods(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	for request, want := range map[string]int{
-		"POST /apis": 200, "OPTIONS /apis/apps": 200, "HEAD /apis": 200, "POST /apis/none": 404, "POST /apis/none/v1": 404,
-		"POST /api": 405, "HEAD /api/v1": 405, "PUT /apis/apps/v1": 405, "POST /apis/apps/v9": 404,
+		"POST /apis": 200, "OPTIONS /apis/apps": 200, "HEAD /apis": 200, "POST /apis/none": 404,
+		"POST /apis/none/v1": 404,
+		"POST /api":          405, "HEAD /api/v1": 405, "PUT /apis/apps/v1": 405, "POST /apis/apps/v9": 404,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()
@@ -275,13 +289,14 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestNotAcceptable: which words a client reads depends on whom its path belongs to.
+// TestNotAcceptable: the media types that are supported depend on the server behind a path.
 func TestNotAcceptable(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	for path, want := range map[string]string{
 		"/api": "406: Not Acceptable", "/apis/apps/v1": "406: Not Acceptable",
-		"/apis": "only the following media types are accepted", "/apis/apps": "only the following media types are accepted",
+		"/apis":      "only the following media types are accepted",
+		"/apis/apps": "only the following media types are accepted",
 	} {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Accept", "text/html")
@@ -293,9 +308,9 @@ func TestNotAcceptable(t *testing.T) {
 	}
 }
 
-// TestCompressed is of documents that are large, for clients that take them so; whoever likes to read gets them as people do.
+// TestCompressed: large documents are compressed for clients that accept it, also where they ask for readable output.
 func TestCompressed(t *testing.T) {
-	var many []*kinds.Kind
+	var many []*api.Kind
 	for i := range 1500 {
 		kind := *table()[0]
 		kind.Resource = fmt.Sprintf("%s%d", kind.Resource, i)
@@ -343,7 +358,8 @@ func TestAccept(t *testing.T) {
 		form: true, form + ",application/json": true, "application/json;q=0.5," + form: true,
 		"application/json," + form + ";q=0.5": true, "*/*": false, "text/html," + form: true,
 		strings.Replace(form, "application/json", "*/*", 1): true, strings.Replace(form, "json", "*", 1): true,
-		strings.Replace(form, "application/json", "*/json", 1): false, form + ";stream=watch": true, form + ";sv=v1": false,
+		strings.Replace(form, "application/json", "*/json", 1): false, form + ";stream=watch": true,
+		form + ";sv=v1": false,
 		strings.Replace(form, "v2", "v2beta1", 1) + ",application/json": false,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/apis", nil)

@@ -17,8 +17,8 @@ type (
 	viewDescription     = apidiscoveryv2.APISubresourceDiscovery
 )
 
-// merge joins what this server and others tell (KEP-4020). All servers come to the same: they are taken in the order of their IDs,
-// and orders that several agree on are kept.
+// merge joins what this server and others tell (KEP-4020). All servers come to the same: they are taken in the order of
+// their IDs, and orders that several agree on are kept.
 func merge(id string, own []groupDescription, peers map[string][]groupDescription) []groupDescription {
 	if len(peers) == 0 {
 		return own
@@ -65,12 +65,14 @@ func join[T any](lists [][]T, name func(T) string, both func(a, b T) T) []T {
 }
 
 func mergeGroups(a, b groupDescription) groupDescription {
-	a.Versions = join([][]versionDescription{a.Versions, b.Versions}, func(v versionDescription) string { return v.Version }, mergeVersions)
+	a.Versions = join([][]versionDescription{a.Versions, b.Versions},
+		func(v versionDescription) string { return v.Version }, mergeVersions)
 	return a
 }
 
 func mergeVersions(a, b versionDescription) versionDescription {
-	a.Resources = join([][]resourceDescription{a.Resources, b.Resources}, func(r resourceDescription) string { return r.Resource }, mergeResources)
+	a.Resources = join([][]resourceDescription{a.Resources, b.Resources},
+		func(r resourceDescription) string { return r.Resource }, mergeResources)
 	return a
 }
 

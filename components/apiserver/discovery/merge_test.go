@@ -42,11 +42,13 @@ func describe(random *rand.Rand) []apidiscoveryv2.APIGroupDiscovery {
 		group := apidiscoveryv2.APIGroupDiscovery{}
 		group.Name = name
 		for _, version := range some("v1", "v1beta1", "v2") {
-			v := apidiscoveryv2.APIVersionDiscovery{Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+			v := apidiscoveryv2.APIVersionDiscovery{Version: version,
+				Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
 			for _, resource := range some("jobs", "pods", "sets") {
 				r := apidiscoveryv2.APIResourceDiscovery{Resource: resource, Verbs: some("get", "list", "watch")}
 				for _, sub := range some("scale", "status") {
-					r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, Verbs: some("get", "patch")})
+					r.Subresources = append(r.Subresources,
+						apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, Verbs: some("get", "patch")})
 				}
 				v.Resources = append(v.Resources, r)
 			}

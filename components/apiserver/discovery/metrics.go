@@ -14,21 +14,25 @@ func newMetrics() *metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "aggregator_discovery_" + name, Help: help})
 	}
 	return &metrics{
-		made:   counter("aggregation_count_total", "How often what all group versions tell was put together."),
-		alone:  counter("nopeer_requests_total", "Requests for what this API server tells without the others of its cluster."),
-		hits:   counter("peer_aggregated_cache_hits_total", "Requests for what all API servers tell that were answered with what had been put together."),
-		misses: counter("peer_aggregated_cache_misses_total", "Requests for what all API servers tell that made it be put together."),
+		made: counter("aggregation_count_total", "How often what all group versions tell was put together."),
+		alone: counter("nopeer_requests_total",
+			"Requests for what this API server tells without the others of its cluster."),
+		hits: counter("peer_aggregated_cache_hits_total",
+			"Requests for what all API servers tell that were answered with what had been put together."),
+		misses: counter("peer_aggregated_cache_misses_total",
+			"Requests for what all API servers tell that made it be put together."),
 	}
 }
 
 // Register registers the metrics.
 func (s *Server) Register(registry prometheus.Registerer) error {
 	m := s.metrics
-	return errors.Join(registry.Register(m.made), registry.Register(m.alone), registry.Register(m.hits), registry.Register(m.misses))
+	return errors.Join(registry.Register(m.made), registry.Register(m.alone), registry.Register(m.hits),
+		registry.Register(m.misses))
 }
 
-// count counts a use of an aggregated document that was made before, or for this use. Documents tell of other API servers unless
-// these are left out, or none is known.
+// count counts a use of an aggregated document that was made before, or for this use. Documents tell of other API
+// servers unless these are left out, or none is known.
 func (m *metrics) count(of documentKey, found, peers bool) {
 	if of.alone {
 		m.alone.Inc()

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// plain makes the document of a path that there is, for clients within the range that has an address of its own, or not.
+// plain makes the document of a path that there is, for clients within the range that has an address of its own, or
+// not.
 func (c *content) plain(path string, within bool) runtime.Object {
 	switch path {
 	case "/api":
@@ -24,9 +25,10 @@ func (c *content) plain(path string, within bool) runtime.Object {
 			},
 		}
 		if within {
-			versions.ServerAddressByClientCIDRs = append(versions.ServerAddressByClientCIDRs, metav1.ServerAddressByClientCIDR{
-				ClientCIDR: c.config.Within.Range.String(), ServerAddress: c.config.Within.Address,
-			})
+			versions.ServerAddressByClientCIDRs = append(versions.ServerAddressByClientCIDRs,
+				metav1.ServerAddressByClientCIDR{
+					ClientCIDR: c.config.Within.Range.String(), ServerAddress: c.config.Within.Address,
+				})
 		}
 		if g := c.byName[""]; g != nil {
 			for _, v := range g.versions {
@@ -63,16 +65,18 @@ func (c *content) plain(path string, within bool) runtime.Object {
 func apiGroup(name string, versions []*groupVersion) metav1.APIGroup {
 	out := metav1.APIGroup{Name: name}
 	for _, v := range versions {
-		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v.name, Version: v.name})
+		out.Versions = append(out.Versions,
+			metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v.name, Version: v.name})
 	}
 	out.PreferredVersion = out.Versions[0]
 	return out
 }
 
 // apiResources are a kind and its subresources.
-func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource {
+func (c *content) apiResources(kind *api.Kind, gv schema.GroupVersion) []metav1.APIResource {
 	main := metav1.APIResource{
-		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
+		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name,
+		Verbs:      verbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
 	if c.hashed(kind) {
@@ -96,23 +100,24 @@ func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav
 	return out
 }
 
-// hashed tells whether clients are told in which version objects are stored; of a custom resource they are if that is served, whatever
-// the gate says.
-func (c *content) hashed(kind *kinds.Kind) bool {
+// hashed tells whether clients are told in which version objects are stored; of a custom resource they are if that is
+// served, whatever the gate says.
+func (c *content) hashed(kind *api.Kind) bool {
 	if kind.Custom != nil {
 		return !kind.HubVersion().Unserved
 	}
 	return c.config.Hashes && !kind.Virtual()
 }
 
-func verbs(kind *kinds.Kind) []string {
+func verbs(kind *api.Kind) []string {
 	switch {
 	case kind.Custom != nil && kind.Custom.Ending():
 		return []string{"delete", "deletecollection", "get", "list", "watch"}
 	case kind.Custom != nil:
-		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"} // in upstream's order
+		// in upstream's order
+		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	case kind.Verbs == nil:
-		return kinds.AllVerbs()
+		return api.AllVerbs()
 	}
 	return kind.Verbs
 }
@@ -123,7 +128,7 @@ var connections = map[string]string{
 }
 
 // bodyOf is the kind that a subresource takes and gives in a version of its parent.
-func bodyOf(kind *kinds.Kind, sub *kinds.Subresource, gv schema.GroupVersion) schema.GroupVersionKind {
+func bodyOf(kind *api.Kind, sub *api.Subresource, gv schema.GroupVersion) schema.GroupVersionKind {
 	if !sub.Body.Empty() {
 		return sub.Body
 	}

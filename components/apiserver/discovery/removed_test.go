@@ -15,7 +15,8 @@ import (
 func TestRemoved(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
-	s.Arrange(nil, nil, map[schema.GroupVersion]bool{{Group: "apps", Version: "v1"}: true, {Group: "autoscaling", Version: "v2"}: true}, nil)
+	s.Arrange(nil, nil, map[schema.GroupVersion]bool{{Group: "apps", Version: "v1"}: true,
+		{Group: "autoscaling", Version: "v2"}: true}, nil)
 	c := s.content.Load()
 	versions := func(path string) string {
 		var groups []metav1.APIGroup
@@ -33,7 +34,8 @@ func TestRemoved(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	for path, want := range map[string]string{"/apis": "autoscaling/v1", "/apis/autoscaling": "autoscaling/v1", "/apis/apps": "apps/v1"} {
+	for path, want := range map[string]string{"/apis": "autoscaling/v1", "/apis/autoscaling": "autoscaling/v1",
+		"/apis/apps": "apps/v1"} {
 		if got := versions(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
@@ -52,7 +54,8 @@ func TestRemoved(t *testing.T) {
 func TestAggregatedPaths(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
-	for path, want := range map[string]string{"/api": "APIGroupDiscoveryList", "/api/": "APIGroupDiscoveryList", "/apis": "APIGroupDiscoveryList", "/apis/": "APIGroupList"} {
+	for path, want := range map[string]string{"/api": "APIGroupDiscoveryList", "/api/": "APIGroupDiscoveryList",
+		"/apis": "APIGroupDiscoveryList", "/apis/": "APIGroupList"} {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json")
 		w := httptest.NewRecorder()

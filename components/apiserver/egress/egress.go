@@ -1,6 +1,6 @@
 // Package egress chooses the way by which the server connects to others
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/): straight, or through a proxy, by HTTP CONNECT or
-// konnectivity's gRPC. The zero way is straight.
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/): straight, or through a proxy, by HTTP
+// CONNECT or konnectivity's gRPC. The zero way is straight.
 package egress
 
 import (
@@ -17,15 +17,15 @@ import (
 // Dial connects.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Ways tell how to reach each kind of peer. nil reaches all of them straight.
-type Ways struct {
+// Dialers tell how to reach each kind of peer. nil reaches all of them straight.
+type Dialers struct {
 	dials map[egressselector.EgressType]Dial
 }
 
 var peers = []egressselector.EgressType{egressselector.ControlPlane, egressselector.Etcd, egressselector.Cluster}
 
 // Load reads an EgressSelectorConfiguration. It returns nil without a file.
-func Load(file string) (*Ways, error) {
+func Load(file string) (*Dialers, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func Load(file string) (*Ways, error) {
 	if errs := egressselector.ValidateEgressSelectorConfiguration(config); len(errs) > 0 {
 		return nil, fmt.Errorf("failed to validate egress configuration: %w", errs.ToAggregate())
 	}
-	w := &Ways{dials: map[egressselector.EgressType]Dial{}}
+	w := &Dialers{dials: map[egressselector.EgressType]Dial{}}
 	if err := w.takePlain(config); err != nil {
 		return nil, fmt.Errorf("failed to setup egress selector: %w", err)
 	}
@@ -59,21 +59,24 @@ func Load(file string) (*Ways, error) {
 	return w, nil
 }
 
-func (w *Ways) to(peers egressselector.EgressType) Dial {
+func (w *Dialers) to(peers egressselector.EgressType) Dial {
 	if w == nil {
 		return nil
 	}
 	return w.dials[peers]
 }
 
-// ControlPlane, Etcd and Cluster are the ways to the others of the control plane, to the store, and to nodes, pods and services;
-// nil is straight.
-func (w *Ways) ControlPlane() Dial { return w.to(egressselector.ControlPlane) }
-func (w *Ways) Etcd() Dial         { return w.to(egressselector.Etcd) }
-func (w *Ways) Cluster() Dial      { return w.to(egressselector.Cluster) }
+// ControlPlane dials the others of the control plane; nil is a direct connection.
+func (w *Dialers) ControlPlane() Dial { return w.to(egressselector.ControlPlane) }
+
+// Etcd dials the store; nil is a direct connection.
+func (w *Dialers) Etcd() Dial { return w.to(egressselector.Etcd) }
+
+// Cluster dials nodes, pods and services; nil is a direct connection.
+func (w *Dialers) Cluster() Dial { return w.to(egressselector.Cluster) }
 
 // Lookup is for libraries that choose themselves; nil without a configuration.
-func (w *Ways) Lookup() egressselector.Lookup {
+func (w *Dialers) Lookup() egressselector.Lookup {
 	if w == nil {
 		return nil
 	}
@@ -82,9 +85,9 @@ func (w *Ways) Lookup() egressselector.Lookup {
 	}
 }
 
-// Webhooks makes clients of webhooks go their way: Services by that to the cluster, URLs by that to the control plane. It is nil
-// without a configuration.
-func (w *Ways) Webhooks() webhook.AuthenticationInfoResolverWrapper {
+// Webhooks makes clients of webhooks go their way: Services by that to the cluster, URLs by that to the control plane.
+// It is nil without a configuration.
+func (w *Dialers) Webhooks() webhook.AuthenticationInfoResolverWrapper {
 	if w == nil {
 		return nil
 	}

@@ -41,9 +41,10 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-func load(t *testing.T, selections string) (*Ways, error) {
+func load(t *testing.T, selections string) (*Dialers, error) {
 	t.Helper()
-	return Load(write(t, "egress.yaml", []byte("apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n"+selections)))
+	return Load(write(t, "egress.yaml",
+		[]byte("apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n"+selections)))
 }
 
 // behindTLS serves a proxy that wants to know who its clients are, and returns how to reach it.
@@ -66,7 +67,8 @@ func behindTLS(t *testing.T, h http.Handler) string {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(h)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: x509.NewCertPool()}
 	server.TLS.ClientCAs.AppendCertsFromPEM(ca.Cert)
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -76,7 +78,8 @@ func behindTLS(t *testing.T, h http.Handler) string {
 
 // TestWays: each kind of peer is reached by its own way, the others straight.
 func TestWays(t *testing.T) {
-	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	behind := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer behind.Close()
 	proxy := &connector{}
 	plain := httptest.NewServer(proxy)
@@ -95,7 +98,8 @@ func TestWays(t *testing.T) {
 		"TLS": "{proxyProtocol: HTTPConnect, transport: {tcp: " + behindTLS(t, proxy) + "}}",
 		"UDS": "{proxyProtocol: HTTPConnect, transport: {uds: {udsName: " + socket + "}}}",
 	} {
-		w, err := load(t, "- {name: etcd, connection: "+connection+"}\n- {name: controlplane, connection: {proxyProtocol: Direct}}\n")
+		w, err := load(t, "- {name: etcd, connection: "+connection+
+			"}\n- {name: controlplane, connection: {proxyProtocol: Direct}}\n")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -133,7 +137,9 @@ func (asIs) ClientConfigForService(string, string, int) (*rest.Config, error) {
 
 // TestWebhooks: those that are Services are in the cluster, those that are URLs are elsewhere.
 func TestWebhooks(t *testing.T) {
-	w, err := load(t, "- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'http://127.0.0.1:1'}}}}\n")
+	w,
+		err := load(t,
+		"- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'http://127.0.0.1:1'}}}}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +152,7 @@ func TestWebhooks(t *testing.T) {
 	if err != nil || url.Dial != nil {
 		t.Errorf("URL: %v, %v", url, err)
 	}
-	var none *Ways
+	var none *Dialers
 	if none.Webhooks() != nil || none.Etcd() != nil || none.Lookup() != nil {
 		t.Error("no configuration is one")
 	}
@@ -173,7 +179,8 @@ func TestMistakes(t *testing.T) {
 		"transport must be set":     "- {name: etcd, connection: {proxyProtocol: HTTPConnect}}\n",
 		`"nowhere"`:                 "- {name: nowhere, connection: {proxyProtocol: Direct}}\n",
 	} {
-		if _, err := load(t, selections); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
+		if _, err := load(t, selections); err == nil ||
+			!strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -195,7 +202,10 @@ func TestPeerThatSpeaksFirst(t *testing.T) {
 		fmt.Fprint(conn, "world")
 	}))
 	defer proxy.Close()
-	ways, err := load(t, "- name: controlplane\n  connection:\n    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
+	ways,
+		err := load(t,
+		"- name: controlplane\n  connection:\n    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+
+			proxy.URL+"\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,14 +49,17 @@ func (k *konnectivity) Proxy(stream client.ProxyService_ProxyServer) error {
 			if to, err = net.Dial(p.GetDialRequest().Protocol, p.GetDialRequest().Address); err != nil {
 				answer.Error = err.Error()
 			}
-			if err := send(&client.Packet{Type: client.PacketType_DIAL_RSP, Payload: &client.Packet_DialResponse{DialResponse: answer}}); err != nil || to == nil {
+			if err := send(&client.Packet{Type: client.PacketType_DIAL_RSP,
+				Payload: &client.Packet_DialResponse{DialResponse: answer}}); err != nil || to == nil {
 				return err
 			}
 			go func() {
 				_, _ = io.Copy(packets(func(data []byte) error {
-					return send(&client.Packet{Type: client.PacketType_DATA, Payload: &client.Packet_Data{Data: &client.Data{ConnectID: id, Data: data}}})
+					return send(&client.Packet{Type: client.PacketType_DATA,
+						Payload: &client.Packet_Data{Data: &client.Data{ConnectID: id, Data: data}}})
 				}), to)
-				_ = send(&client.Packet{Type: client.PacketType_CLOSE_RSP, Payload: &client.Packet_CloseResponse{CloseResponse: &client.CloseResponse{ConnectID: id}}})
+				_ = send(&client.Packet{Type: client.PacketType_CLOSE_RSP,
+					Payload: &client.Packet_CloseResponse{CloseResponse: &client.CloseResponse{ConnectID: id}}})
 			}()
 		case client.PacketType_DATA:
 			if _, err := to.Write(p.GetData().Data); err != nil {
@@ -104,7 +107,8 @@ func TestKonnectivity(t *testing.T) {
 			t.Errorf("%d: %d bytes, %v, by %d connections", i, len(body), err, proxy.asked.Load())
 		}
 	}
-	if conn, err := ways.Cluster()(t.Context(), "tcp", "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "refused") {
+	if conn, err := ways.Cluster()(t.Context(), "tcp", "127.0.0.1:1"); err == nil ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("where nobody is: %v, %v", conn, err)
 	}
 }

@@ -16,17 +16,19 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 )
 
-// takePlain takes the proxies out of a configuration that are spoken to without TLS, which the library doesn't know, though its
-// validation lets them pass.
-func (w *Ways) takePlain(config *apiserver.EgressSelectorConfiguration) error {
+// takePlain takes the proxies out of a configuration that are spoken to without TLS, which the library doesn't know,
+// though its validation lets them pass.
+func (w *Dialers) takePlain(config *apiserver.EgressSelectorConfiguration) error {
 	var failed error
 	config.EgressSelections = slices.DeleteFunc(config.EgressSelections, func(s apiserver.EgressSelection) bool {
 		c := s.Connection
-		if c.ProxyProtocol != apiserver.ProtocolHTTPConnect || c.Transport.TCP == nil || c.Transport.TCP.TLSConfig != nil {
+		if c.ProxyProtocol != apiserver.ProtocolHTTPConnect || c.Transport.TCP == nil ||
+			c.Transport.TCP.TLSConfig != nil {
 			return false
 		}
 		proxy, err := url.Parse(c.Transport.TCP.URL)
-		i := slices.IndexFunc(peers, func(t egressselector.EgressType) bool { return t.String() == strings.ToLower(s.Name) })
+		i := slices.IndexFunc(peers,
+			func(t egressselector.EgressType) bool { return t.String() == strings.ToLower(s.Name) })
 		switch {
 		case err != nil:
 			failed = err
@@ -80,8 +82,8 @@ func (j *joined) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// connect returns what the peer has said by the time that the proxy says that it is there: some servers speak first, as those of
-// gRPC do.
+// connect returns what the peer has said by the time that the proxy says that it is there: some servers speak first, as
+// those of gRPC do.
 func connect(conn net.Conn, address string) (ahead []byte, err error) {
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address); err != nil {
 		return nil, err

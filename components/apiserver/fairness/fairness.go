@@ -1,7 +1,7 @@
 // Package fairness makes requests wait for their turn, as flow schemas and priority levels say
-// (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). Who is next is decided by k8s.io/apiserver's
-// controller; this is the filter before it, which every request passes: it makes what a request that needn't wait has no use for
-// only for those that must.
+// (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). Who is next is decided by
+// k8s.io/apiserver's controller; this is the filter before it, which every request passes: it makes what a request that
+// needn't wait has no use for only for those that must.
 package fairness
 
 import (
@@ -35,15 +35,17 @@ type Filter struct {
 	next    http.Handler
 	dropped flowcontrol.DroppedRequestsTracker
 	// Those under way and those that wait, by whether they read.
-	executing, waiting [2]*crowd
+	executing, waiting [2]*peakGauge
 }
 
 // New makes a Filter before next. Metrics of flow control are to be registered by then.
 func New(config Config, next http.Handler) *Filter {
 	return &Filter{
 		Config: config, next: next, dropped: flowcontrol.NewDroppedRequestsTracker(),
-		executing: [2]*crowd{{gauge: metrics.GetExecutingMutatingConcurrency()}, {gauge: metrics.GetExecutingReadonlyConcurrency()}},
-		waiting:   [2]*crowd{{gauge: metrics.GetWaitingMutatingConcurrency()}, {gauge: metrics.GetWaitingReadonlyConcurrency()}},
+		executing: [2]*peakGauge{{gauge: metrics.GetExecutingMutatingConcurrency()},
+			{gauge: metrics.GetExecutingReadonlyConcurrency()}},
+		waiting: [2]*peakGauge{{gauge: metrics.GetWaitingMutatingConcurrency()},
+			{gauge: metrics.GetWaitingReadonlyConcurrency()}},
 	}
 }
 
@@ -59,7 +61,8 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.next.ServeHTTP(w, r)
 		return
 	}
-	t := &turn{Context: r.Context(), filter: f, w: w, r: r, digest: flowcontrol.RequestDigest{RequestInfo: info, User: user}}
+	t := &queuedRequest{Context: r.Context(), filter: f, w: w, r: r,
+		digest: flowcontrol.RequestDigest{RequestInfo: info, User: user}}
 	if info.Verb == "get" || info.Verb == "list" || info.Verb == "watch" {
 		t.reads = 1
 	}
@@ -74,7 +77,7 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse sends a request away whose turn has not come.
-func (t *turn) refuse(info *request.RequestInfo) {
+func (t *queuedRequest) refuse(info *request.RequestInfo) {
 	t.mark()
 	endpointmetrics.RecordRequestTermination(t.r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
 	t.filter.dropped.RecordDroppedRequest(t.level.Name)
@@ -88,8 +91,8 @@ var (
 	headerSchema = http.CanonicalHeaderKey(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
 )
 
-// mark tells the client how its request was classified: by identities, as names are not for everybody to know.
-func (t *turn) mark() {
+// mark tells the client how its request was classified: by identities, as names may be confidential.
+func (t *queuedRequest) mark() {
 	t.uids = [2]string{string(t.level.UID), string(t.schema.UID)}
 	h := t.w.Header()
 	h[headerLevel], h[headerSchema] = t.uids[0:1:1], t.uids[1:2:2]

@@ -29,7 +29,8 @@ type control struct {
 	forgotten int
 }
 
-func (c *control) Handle(ctx context.Context, digest flowcontrol.RequestDigest, classified func(*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration, string),
+func (c *control) Handle(ctx context.Context, digest flowcontrol.RequestDigest,
+	classified func(*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration, string),
 	estimate func() flowrequest.WorkEstimate, note fairqueuing.QueueNoteFn, execute func()) {
 	c.digest = digest
 	classified(&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "schema", UID: "s"}},
@@ -56,7 +57,8 @@ var implementations = map[string]func(Config, http.Handler) http.Handler{
 }
 
 // each runs a test with every implementation; ask sends a request of a verb.
-func each(t *testing.T, test func(t *testing.T, c *control, ask func(ctx context.Context, verb string, next http.HandlerFunc) *httptest.ResponseRecorder)) {
+func each(t *testing.T, test func(t *testing.T, c *control,
+	ask func(ctx context.Context, verb string, next http.HandlerFunc) *httptest.ResponseRecorder)) {
 	metrics.Register()
 	for name, make := range implementations {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +76,8 @@ func each(t *testing.T, test func(t *testing.T, c *control, ask func(ctx context
 				},
 			}
 			test(t, c, func(ctx context.Context, verb string, next http.HandlerFunc) *httptest.ResponseRecorder {
-				ctx = request.WithUser(request.WithRequestInfo(ctx, &request.RequestInfo{Verb: verb}), &user.DefaultInfo{Name: "alice"})
+				ctx = request.WithUser(request.WithRequestInfo(ctx, &request.RequestInfo{Verb: verb}),
+					&user.DefaultInfo{Name: "alice"})
 				w := httptest.NewRecorder()
 				make(config, next).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 				return w
@@ -86,11 +89,13 @@ func each(t *testing.T, test func(t *testing.T, c *control, ask func(ctx context
 func served(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }
 
 func TestServes(t *testing.T) {
-	each(t, func(t *testing.T, c *control, ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
+	each(t, func(t *testing.T, c *control,
+		ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
 		c.decide = at
 		for _, verb := range []string{"get", "update", "watch"} {
 			w := ask(t.Context(), verb, served)
-			if w.Code != http.StatusTeapot || w.Header().Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) != "l" ||
+			if w.Code != http.StatusTeapot ||
+				w.Header().Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) != "l" ||
 				w.Header().Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) != "s" {
 				t.Errorf("%s: got %d %v", verb, w.Code, w.Header())
 			}
@@ -99,18 +104,21 @@ func TestServes(t *testing.T) {
 			}
 		}
 		c.digest = flowcontrol.RequestDigest{}
-		if w := ask(t.Context(), "proxy", served); w.Code != http.StatusTeapot || c.digest.RequestInfo != nil || len(w.Header()) != 0 {
+		if w := ask(t.Context(), "proxy", served); w.Code != http.StatusTeapot || c.digest.RequestInfo != nil ||
+			len(w.Header()) != 0 {
 			t.Errorf("a long request: %d %v", w.Code, w.Header())
 		}
 	})
 }
 
 func TestRefuses(t *testing.T) {
-	each(t, func(t *testing.T, c *control, ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
+	each(t, func(t *testing.T, c *control,
+		ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
 		c.decide = never
 		for _, verb := range []string{"get", "update", "watch"} {
 			w := ask(t.Context(), verb, served)
-			if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || w.Body.String() != "Too many requests, please try again later.\n" ||
+			if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" ||
+				w.Body.String() != "Too many requests, please try again later.\n" ||
 				w.Header().Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) != "l" {
 				t.Errorf("%s: got %d %v %q", verb, w.Code, w.Header(), w.Body)
 			}
@@ -121,9 +129,10 @@ func TestRefuses(t *testing.T) {
 	})
 }
 
-// TestWaits: how long a request waits, and that nobody waits for a client that has gone.
+// TestWaits: how long a request waits, and that no request of a disconnected client waits.
 func TestWaits(t *testing.T) {
-	each(t, func(t *testing.T, c *control, ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
+	each(t, func(t *testing.T, c *control,
+		ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
 		var wait time.Duration
 		c.decide = func(ctx context.Context, note fairqueuing.QueueNoteFn, _ func()) {
 			note(true)
@@ -137,13 +146,15 @@ func TestWaits(t *testing.T) {
 			note(false)
 		}
 		for name, tt := range map[string]struct{ has, want time.Duration }{
-			"no deadline": {0, 15 * time.Second}, "little time": {20 * time.Second, 5 * time.Second}, "much time": {time.Hour, time.Minute},
+			"no deadline": {0, 15 * time.Second}, "little time": {20 * time.Second, 5 * time.Second},
+			"much time": {time.Hour, time.Minute},
 		} {
 			ctx, cancel := t.Context(), func() {}
 			if tt.has > 0 {
 				ctx, cancel = context.WithTimeout(ctx, tt.has)
 			}
-			if w := ask(ctx, "list", served); w.Code != http.StatusTooManyRequests || wait > tt.want || wait < tt.want-tt.want/4 {
+			if w := ask(ctx, "list", served); w.Code != http.StatusTooManyRequests || wait > tt.want ||
+				wait < tt.want-tt.want/4 {
 				t.Errorf("%s: waits for %v, gets %d", name, wait, w.Code)
 			}
 			cancel()
@@ -169,7 +180,8 @@ func TestWaits(t *testing.T) {
 
 // TestWatches: a watch holds its turn until it has begun, and is known until it ends.
 func TestWatches(t *testing.T) {
-	each(t, func(t *testing.T, c *control, ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
+	each(t, func(t *testing.T, c *control,
+		ask func(context.Context, string, http.HandlerFunc) *httptest.ResponseRecorder) {
 		over := make(chan struct{})
 		c.decide = func(_ context.Context, _ fairqueuing.QueueNoteFn, execute func()) {
 			execute()
@@ -191,13 +203,18 @@ func TestWatches(t *testing.T) {
 			t.Errorf("%d watches are forgotten", c.forgotten)
 		}
 		c.decide = at
-		for what, text := range map[any]string{"a fault": "a fault", http.ErrAbortHandler: http.ErrAbortHandler.Error()} {
-			if p := panics(func() { ask(t.Context(), "watch", func(http.ResponseWriter, *http.Request) { panic(what) }) }); p != what {
+		for what, text := range map[any]string{"a fault": "a fault",
+			http.ErrAbortHandler: http.ErrAbortHandler.Error()} {
+			if p := panics(func() {
+				ask(t.Context(), "watch",
+					func(http.ResponseWriter, *http.Request) { panic(what) })
+			}); p != what {
 				t.Errorf("%v becomes %v", text, p)
 			}
 		}
 		c.decide = func(context.Context, fairqueuing.QueueNoteFn, func()) { panic("a fault of the controller") }
-		if p, _ := panics(func() { ask(t.Context(), "watch", served) }).(string); !strings.HasPrefix(p, "a fault of the controller") {
+		if p, _ := panics(func() { ask(t.Context(), "watch", served) }).(string); !strings.HasPrefix(p,
+			"a fault of the controller") {
 			t.Errorf("got %q", p)
 		}
 	})
@@ -218,16 +235,19 @@ func TestCounts(t *testing.T) {
 		execute()
 	}}
 	var f *Filter
-	f = New(Config{Control: c, Estimate: func(*http.Request, string, string) flowrequest.WorkEstimate { return flowrequest.WorkEstimate{} },
-		LongRunning: func(*http.Request, *request.RequestInfo) bool { return false }}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if n := f.executing[1].now.Load(); n != 1 {
-			t.Errorf("%d requests under way", n)
-		}
-	}))
-	ctx := request.WithUser(request.WithRequestInfo(t.Context(), &request.RequestInfo{Verb: "list"}), &user.DefaultInfo{})
+	f = New(Config{Control: c,
+		Estimate:    func(*http.Request, string, string) flowrequest.WorkEstimate { return flowrequest.WorkEstimate{} },
+		LongRunning: func(*http.Request, *request.RequestInfo) bool { return false }},
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			if n := f.executing[1].now.Load(); n != 1 {
+				t.Errorf("%d requests under way", n)
+			}
+		}))
+	ctx := request.WithUser(request.WithRequestInfo(t.Context(), &request.RequestInfo{Verb: "list"}),
+		&user.DefaultInfo{})
 	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
-	for name, crowd := range map[string]*crowd{"under way": f.executing[1], "waiting": f.waiting[1]} {
-		if now, most := crowd.now.Load(), crowd.peak(); now != 0 || most != 1 || crowd.peak() != 0 {
+	for name, peakGauge := range map[string]*peakGauge{"under way": f.executing[1], "waiting": f.waiting[1]} {
+		if now, most := peakGauge.now.Load(), peakGauge.peak(); now != 0 || most != 1 || peakGauge.peak() != 0 {
 			t.Errorf("%s: %d now, %d at most", name, now, most)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 // maxWait is how long any request may wait.
 const maxWait = time.Minute
 
-// turn is that of one request. It is the context in which the request waits, which ends when it has waited for too long; the
-// request itself is served in its own.
-type turn struct {
+// queuedRequest is one request under flow control. It is the context in which the request waits, which ends when it has
+// waited for too long; the request itself is served in its own.
+type queuedRequest struct {
 	context.Context
 	filter *Filter
 	w      http.ResponseWriter
@@ -39,16 +39,16 @@ type turn struct {
 	unlimit context.CancelFunc
 }
 
-// watchTurn is that of a watch.
-type watchTurn struct {
-	*turn
+// queuedWatch is the queuedRequest of a watch.
+type queuedWatch struct {
+	*queuedRequest
 	begun   flowcontrol.InitializationSignal // until which it lasts
 	started chan struct{}
 	forget  flowcontrol.ForgetWatchFunc // nil for what is no watch in the end
 }
 
 // wait calls execute when the turn has come. It returns when execute has, or when the request is not to be served.
-func (t *turn) wait(execute func()) {
+func (t *queuedRequest) wait(execute func()) {
 	defer func() {
 		if t.unlimit != nil {
 			t.unlimit()
@@ -57,18 +57,19 @@ func (t *turn) wait(execute func()) {
 	t.filter.Control.Handle(t, t.digest, t.classified, t.estimate, t.noteQueued, execute)
 }
 
-func (t *turn) classified(schema *flowcontrolv1.FlowSchema, level *flowcontrolv1.PriorityLevelConfiguration, _ string) {
+func (t *queuedRequest) classified(schema *flowcontrolv1.FlowSchema, level *flowcontrolv1.PriorityLevelConfiguration,
+	_ string) {
 	t.schema, t.level = schema, level
 }
 
-func (t *turn) estimate() flowrequest.WorkEstimate {
+func (t *queuedRequest) estimate() flowrequest.WorkEstimate {
 	work := t.filter.Estimate(t.r, t.schema.Name, t.level.Name)
 	metrics.ObserveWorkEstimatedSeats(t.level.Name, t.schema.Name, work.MaxSeats())
 	return work
 }
 
 // noteQueued is told when the request enters a queue, and when it leaves it.
-func (t *turn) noteQueued(in bool) {
+func (t *queuedRequest) noteQueued(in bool) {
 	t.queued.Store(in)
 	if in {
 		t.filter.waiting[t.reads].add(1)
@@ -77,7 +78,7 @@ func (t *turn) noteQueued(in bool) {
 	}
 }
 
-func (t *turn) serve() {
+func (t *queuedRequest) serve() {
 	executing := t.filter.executing[t.reads]
 	executing.add(1)
 	defer executing.add(-1)
@@ -86,9 +87,9 @@ func (t *turn) serve() {
 	t.filter.next.ServeHTTP(t.w, t.r)
 }
 
-// Done implements context.Context for who waits for the turn. Most requests are never in a queue, or leave it before anybody waits:
-// these need no timer.
-func (t *turn) Done() <-chan struct{} {
+// Done implements context.Context for who waits for the turn. Most requests are never in a queue, or leave it before
+// something waits for it: these need no timer.
+func (t *queuedRequest) Done() <-chan struct{} {
 	if !t.queued.Load() {
 		return nil
 	}
@@ -96,12 +97,12 @@ func (t *turn) Done() <-chan struct{} {
 }
 
 // Err implements context.Context.
-func (t *turn) Err() error { return t.inTime().Err() }
+func (t *queuedRequest) Err() error { return t.inTime().Err() }
 
 // Deadline implements context.Context.
-func (t *turn) Deadline() (time.Time, bool) { return t.inTime().Deadline() }
+func (t *queuedRequest) Deadline() (time.Time, bool) { return t.inTime().Deadline() }
 
-func (t *turn) inTime() context.Context {
+func (t *queuedRequest) inTime() context.Context {
 	t.limit.Do(func() {
 		wait, since := t.filter.Wait, time.Now() // to wait is what a request begins with
 		if received, ok := request.ReceivedTimestampFrom(t.Context); ok {
@@ -115,10 +116,10 @@ func (t *turn) inTime() context.Context {
 	return t.limited
 }
 
-// watch serves a watch, which keeps its turn until it has sent what there is at its begin. So its turn is another goroutine's, which
-// ends soon.
-func (t *turn) watch() {
-	w := &watchTurn{turn: t, begun: flowcontrol.NewInitializationSignal(), started: make(chan struct{})}
+// watch serves a watch, which keeps its turn until it has sent what there is at its begin. So its turn is another
+// goroutine's, which ends soon.
+func (t *queuedRequest) watch() {
+	w := &queuedWatch{queuedRequest: t, begun: flowcontrol.NewInitializationSignal(), started: make(chan struct{})}
 	over := make(chan any, 1) // the turn, with what it panicked with
 	go func() {
 		defer func() {
@@ -152,7 +153,7 @@ func (t *turn) watch() {
 }
 
 // hold is the turn of a watch.
-func (w *watchTurn) hold() {
+func (w *queuedWatch) hold() {
 	executing := w.filter.executing[w.reads]
 	executing.add(1)
 	defer executing.add(-1)

@@ -15,22 +15,14 @@ type changes struct {
 
 	path   fieldpath.Path
 	failed bool // it takes structured merge itself to tell
-	// above are the sets of what is added at the beginnings of path, as far as they are known. New objects have much of it.
-	above []*fieldpath.Set
-}
-
-// add books what lies at path as added.
-func (c *changes) add() {
-	for i := len(c.above) - 1; i < len(c.path)-1; i++ {
-		c.above = append(c.above, c.above[i].Children.Descend(c.path[i]))
-	}
-	c.above[len(c.path)-1].Members.Insert(c.path[len(c.path)-1])
 }
 
 // compare tells what differs from one struct to another. ok is false if it can't tell.
 func compare(p *plan, from, to reflect.Value) (_ *changes, ok bool) {
-	c := &changes{added: &fieldpath.Set{}, modified: &fieldpath.Set{}, removed: &fieldpath.Set{}, path: make(fieldpath.Path, 0, 12)}
-	c.above = append(make([]*fieldpath.Set, 0, cap(c.path)), c.added)
+	c := &changes{
+		added: &fieldpath.Set{}, modified: &fieldpath.Set{}, removed: &fieldpath.Set{},
+		path: make(fieldpath.Path, 0, 12),
+	}
 	c.walk(p, from, to)
 	return c, !c.failed
 }
@@ -52,7 +44,8 @@ func (c *changes) walk(p *plan, from, to reflect.Value) {
 	}
 }
 
-// shallow is how deep the parts lie, at most, that are first looked at as a whole. Most writes change little.
+// shallow is how deep the parts lie, at most, that are first compared as wholes: most writes change little. Without it
+// the comparison of two pods allocates 39 % more, and a request that updates one 8 %.
 const shallow = 1
 
 // at compares what lies at one element below.
@@ -63,7 +56,6 @@ func (c *changes) at(e fieldpath.PathElement, p *plan, from, to reflect.Value) {
 	c.path = append(c.path, e)
 	c.walk(p, from, to)
 	c.path = c.path[:len(c.path)-1]
-	c.above = c.above[:min(len(c.above), len(c.path)+1)]
 }
 
 // leaf compares values as wholes. So it does with what could have parts, but has none: null and empty are told apart.
@@ -73,11 +65,11 @@ func (c *changes) leaf(p *plan, from, to reflect.Value) {
 	}
 }
 
-// appears books what only one of the objects has.
+// appears notes what only one of the objects has.
 func (c *changes) appears(from, to reflect.Value) bool {
 	switch {
 	case !from.IsValid():
-		c.add()
+		c.added.Insert(c.path)
 	case !to.IsValid():
 		c.removed.Insert(c.path)
 	default:

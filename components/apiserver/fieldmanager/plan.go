@@ -62,20 +62,20 @@ type key struct {
 	fallback value.Value // of items that don't have it; nil leaves it out
 }
 
-// Planner makes plans of the types that one schema describes, each once, as most are parts of many kinds. Named types may contain
-// themselves. It is safe for concurrent use.
-type Planner struct {
+// planner makes plans of the types that one schema describes, each once, as most are parts of many kinds. Named types
+// may contain themselves. It is safe for concurrent use.
+type planner struct {
 	schema *schema.Schema
 	mu     sync.Mutex // is held until a plan is whole
 	known  map[pair]*plan
 }
 
-// NewPlanner returns a Planner that has no plans yet.
-func NewPlanner(schema *schema.Schema) *Planner {
-	return &Planner{schema: schema, known: map[pair]*plan{}}
+// newPlanner returns a planner that has no plans yet.
+func newPlanner(schema *schema.Schema) *planner {
+	return &planner{schema: schema, known: map[pair]*plan{}}
 }
 
-func (p *Planner) of(t reflect.Type, ref schema.TypeRef) *plan {
+func (p *planner) of(t reflect.Type, ref schema.TypeRef) *plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.plan(t, ref)
@@ -86,7 +86,7 @@ type pair struct {
 	name   string
 }
 
-func (p *Planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
+func (p *planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -105,7 +105,7 @@ func (p *Planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
 	return out
 }
 
-func (p *Planner) fill(out *plan, t reflect.Type, ref schema.TypeRef) {
+func (p *planner) fill(out *plan, t reflect.Type, ref schema.TypeRef) {
 	out.form = foreign
 	atom, ok := p.schema.Resolve(ref)
 	if !ok {
@@ -132,7 +132,8 @@ func (p *Planner) fill(out *plan, t reflect.Type, ref schema.TypeRef) {
 // whole tells whether all that such values can be is compared as a whole.
 func whole(a schema.Atom) bool {
 	return (a.Scalar != nil || a.Map != nil || a.List != nil) &&
-		(a.Map == nil || a.Map.ElementRelationship == schema.Atomic) && (a.List == nil || a.List.ElementRelationship == schema.Atomic)
+		(a.Map == nil || a.Map.ElementRelationship == schema.Atomic) &&
+		(a.List == nil || a.List.ElementRelationship == schema.Atomic)
 }
 
 // converts tells whether structured merge looks at values of a type in the form that they have in JSON.
@@ -146,12 +147,13 @@ func isPlain(t reflect.Type) bool {
 	return false
 }
 
-func (p *Planner) structure(out *plan, t reflect.Type, m *schema.Map) {
+func (p *planner) structure(out *plan, t reflect.Type, m *schema.Map) {
 	out.form = structure
 	empty, indices := reflect.New(t).Elem(), direct(t)
 	for _, entry := range value.TypeReflectEntryOf(t).OrderedFields() {
 		ref := m.ElementType
-		if i := slices.IndexFunc(m.Fields, func(f schema.StructField) bool { return f.Name == entry.JsonName }); i >= 0 {
+		if i := slices.IndexFunc(m.Fields,
+			func(f schema.StructField) bool { return f.Name == entry.JsonName }); i >= 0 {
 			ref = m.Fields[i].Type // m.FindField would make an index, which is used but once
 		}
 		// The types of fields that lie in embedded structs are found through these, too.
@@ -177,7 +179,7 @@ func direct(t reflect.Type) map[string]int {
 	return out
 }
 
-func (p *Planner) list(out *plan, item reflect.Type, l *schema.List) {
+func (p *planner) list(out *plan, item reflect.Type, l *schema.List) {
 	out.elem = p.plan(item, l.ElementType)
 	if len(l.Keys) == 0 {
 		if out.elem.form == leaf && out.elem.plain && item.Kind() != reflect.Pointer {

@@ -1,8 +1,8 @@
 // Package gates knows the feature gates of the release
-// (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/). Few of them are switches here: what is
-// built is what the release does by default. So any gate may be set to what it is, as the command lines of others do; those
-// that Switches lists can be set to the opposite, so can those that mean nothing to clients of API servers, as clusters set their
-// gates for all components alike, and for any other that is an error that names it.
+// (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/). Few of them are switches here:
+// what is built is what the release does by default. So any gate may be set to what it is, as the command lines of
+// others do; those that Switches lists can be set to the opposite, so can those that mean nothing to clients of API
+// servers, as clusters set their gates for all components alike, and for any other that is an error that names it.
 package gates
 
 import (
@@ -30,15 +30,19 @@ const (
 	AuthorizePodWebsocketUpgradeCreatePermission featuregate.Feature = "AuthorizePodWebsocketUpgradeCreatePermission"
 	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
 	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
-	// ClearingNominatedNodeNameAfterBinding takes the node that was wished for from pods that get one, and refuses to wish for another.
+	// ClearingNominatedNodeNameAfterBinding takes the node that was wished for from pods that get one, and refuses to
+	// wish for another.
 	ClearingNominatedNodeNameAfterBinding featuregate.Feature = "ClearingNominatedNodeNameAfterBinding"
-	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their version too.
+	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their
+	// version too.
 	ClusterTrustBundle featuregate.Feature = "ClusterTrustBundle"
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
 	// ConstrainedImpersonation lets users act as others for some requests only.
 	ConstrainedImpersonation featuregate.Feature = "ConstrainedImpersonation"
+	// DRADeviceTaintRules lets the scheduler, and the controller that evicts from tainted devices, read rules for that.
+	DRADeviceTaintRules featuregate.Feature = "DRADeviceTaintRules"
 	// DetectCacheInconsistency compares the caches with the store now and then.
 	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
 	// ExtendWebSocketsToKubelet leaves WebSocket clients to kubelets that say they speak with them.
@@ -57,7 +61,8 @@ const (
 	PortForwardWebsockets featuregate.Feature = "PortForwardWebsockets"
 	// RelaxedServiceNameValidation lets names of Services begin with a digit.
 	RelaxedServiceNameValidation featuregate.Feature = "RelaxedServiceNameValidation"
-	// RemoteRequestHeaderUID lets proxies tell this server the UIDs of their users, and this server tell extension servers.
+	// RemoteRequestHeaderUID lets proxies tell this server the UIDs of their users, and this server tell extension
+	// servers.
 	RemoteRequestHeaderUID featuregate.Feature = "RemoteRequestHeaderUID"
 	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
 	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
@@ -65,7 +70,8 @@ const (
 	ServiceCIDRStatusFieldWiping featuregate.Feature = "ServiceCIDRStatusFieldWiping"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
-	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
+	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version
+	// too.
 	StorageVersionMigrator featuregate.Feature = "StorageVersionMigrator"
 	// TokenRequestServiceAccountUIDValidation refuses requests for tokens of a service account with another UID.
 	TokenRequestServiceAccountUIDValidation featuregate.Feature = "TokenRequestServiceAccountUIDValidation"
@@ -89,6 +95,7 @@ func Switches() []featuregate.Feature {
 		ComponentFlagz,
 		ComponentStatusz,
 		ConstrainedImpersonation,
+		DRADeviceTaintRules,
 		DetectCacheInconsistency,
 		ExtendWebSocketsToKubelet,
 		HPAScaleToZero,
@@ -109,8 +116,8 @@ func Switches() []featuregate.Feature {
 	}
 }
 
-// release lists the gates of kube-apiserver 1.36, as its metric kubernetes_feature_enabled tells them: name, stage, default,
-// and "locked" if it can't be set to anything else.
+// release lists the gates of kube-apiserver 1.36, as its metric kubernetes_feature_enabled tells them: name, stage,
+// default, and "locked" if it can't be set to anything else.
 //
 //go:embed gates.txt
 var release string
@@ -142,7 +149,8 @@ func New(set map[string]bool) (*Gates, error) {
 		g.specs[name] = spec
 	}
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("--feature-gates: not supported, as these features are what they are by default: %s", strings.Join(refused, ","))
+		return nil, fmt.Errorf("--feature-gates: not supported, as these features are what they are by default: %s",
+			strings.Join(refused, ","))
 	}
 	return g, nil
 }

@@ -15,18 +15,24 @@ func TestNew(t *testing.T) {
 		want []string // what the error names; none means no error
 	}{
 		{"nothing", nil, nil},
-		{"defaults", map[string]bool{"JobManagedBy": true, "MutatingAdmissionPolicy": true, "KMSv1": false, "AllAlpha": false}, nil},
+		{"defaults", map[string]bool{"JobManagedBy": true, "MutatingAdmissionPolicy": true, "KMSv1": false,
+			"AllAlpha": false}, nil},
 		{"a switch", map[string]bool{"StorageVersionHash": false}, nil},
 		{"unknown", map[string]bool{"Perpetuum": true}, []string{"unrecognized feature gate: Perpetuum"}},
-		{"locked", map[string]bool{"JobManagedBy": false}, []string{"cannot set feature gate JobManagedBy to false, feature is locked to true"}},
-		{"turned on", map[string]bool{"MutablePVNodeAffinity": true}, []string{"not supported", "MutablePVNodeAffinity=true"}},
+		{"locked", map[string]bool{"JobManagedBy": false},
+			[]string{"cannot set feature gate JobManagedBy to false, feature is locked to true"}},
+		{"turned on", map[string]bool{"MutablePVNodeAffinity": true},
+			[]string{"not supported", "MutablePVNodeAffinity=true"}},
 		{"turned off", map[string]bool{"EnvFiles": false, "StorageVersionHash": false}, []string{": EnvFiles=false"}},
 		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"AllowUnsafeMalformedObjectDeletion=true"}},
-		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"DeploymentReplicaSetTerminatingReplicas=false"}},
-		{"of other components", map[string]bool{"GracefulNodeShutdown": true, "MemoryQoS": true, "SchedulerPopFromBackoffQ": false, "CustomCPUCFSQuotaPeriod": false}, nil},
+		{"a whole stage off", map[string]bool{"AllBeta": false},
+			[]string{"DeploymentReplicaSetTerminatingReplicas=false"}},
+		{"of other components", map[string]bool{"GracefulNodeShutdown": true, "MemoryQoS": true,
+			"SchedulerPopFromBackoffQ": false, "CustomCPUCFSQuotaPeriod": false}, nil},
 		{"of the way there", map[string]bool{"StorageNamespaceIndex": false, "ConcurrentWatchObjectDecode": true}, nil},
 		{"without what it needs", map[string]bool{"GracefulNodeShutdown": false},
-			[]string{"GracefulNodeShutdownBasedOnPodPriority is enabled, but depends on features that are disabled: [GracefulNodeShutdown]"}},
+			[]string{"GracefulNodeShutdownBasedOnPodPriority is enabled, but depends on features that are disabled: " +
+				"[GracefulNodeShutdown]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.set)
@@ -74,7 +80,8 @@ func TestSwitchesAreSet(t *testing.T) {
 
 func TestGatesThatNeedOthers(t *testing.T) {
 	_, err := New(map[string]bool{"APIServerIdentity": false})
-	if err == nil || !strings.Contains(err.Error(), "UnknownVersionInteroperabilityProxy is enabled, but depends on features that are disabled: [APIServerIdentity]") {
+	if err == nil || !strings.Contains(err.Error(),
+		"UnknownVersionInteroperabilityProxy is enabled, but depends on features that are disabled: [APIServerIdentity]") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,49 +1,35 @@
-// Package handlers serves the verbs of the API on resources: one file per verb, from the decoded request to the cache
-// and back to the bytes of the response.
+// Package handlers serves the verbs of the API on resources: one file per verb, which decodes the request, negotiates
+// the form of the response and answers. What reads and writes is the registry.
 package handlers
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	optionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/latency"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
-// Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored, and holds
-// nothing for those that are read from elsewhere.
-type Resource struct {
-	Kind  *kinds.Kind
-	Cache *cache.Cache
-}
-
-// Post serves a subresource that takes an object and does something with it (binding, eviction, token). A nil object is answered by a
-// Status of success.
+// Post serves a subresource that takes an object and does something with it (binding, eviction, token). A nil object is
+// answered by a Status of success.
 type Post func(ctx context.Context, p Posted) (runtime.Object, error)
 
 // Posted is what a Post is asked to do.
@@ -56,8 +42,8 @@ type Posted struct {
 	Admit func(body runtime.Object) error
 }
 
-// Connect serves a subresource that takes over the connection (log, exec, proxy); path is what is wanted of the one behind a proxy. An
-// error is answered by a Status, and must not be returned once something was written.
+// Connect serves a subresource that takes over the connection (log, exec, proxy); path is what is wanted of the one
+// behind a proxy. An error is answered by a Status, and must not be returned once something was written.
 type Connect func(w http.ResponseWriter, r *http.Request, namespace, name, path string) error
 
 // Meter measures what is served.
@@ -72,13 +58,10 @@ type Meter interface {
 
 // Config of an API.
 type Config struct {
-	Resources []Resource
-	Scheme    *runtime.Scheme
-	Codec     *serial.Codec
-	// Types are those of the scheme; APIs may share them. Nil makes them.
-	Types *Types
-	// Admission is asked on every write; nil admits all.
-	Admission admission.Interface
+	// Registry has the resources. Those that are custom are installed by the API.
+	Registry *registry.Registry
+	Scheme   *runtime.Scheme
+	Codec    *serial.Codec
 	// Authorizer decides on what only turns out while serving: a PUT that creates needs create, too.
 	Authorizer authorizer.Authorizer
 	// Posts and Connects serve the special subresources, by "resource/subresource" of the group that stores the parent.
@@ -89,15 +72,11 @@ type Config struct {
 	Meter Meter
 	// MinWatch is how long a watch lives at least if the client doesn't say; 0 means half an hour.
 	MinWatch time.Duration
-	// NoCollector leaves finalizers alone that make a deletion wait for the garbage collector.
-	NoCollector bool
-	// DeleteWorkers is how many objects of a collection are deleted at a time; 0 means one.
-	DeleteWorkers int
 	// CBOR reads and writes it, too.
 	CBOR bool
 	// NoWatchList refuses watches that ask to begin with what exists.
 	NoWatchList bool
-	// NoUpgradeCheck lets those who may get pods/exec and its like open WebSockets there.
+	// NoUpgradeCheck lets users with the verb get on pods/exec and the like open WebSockets there.
 	NoUpgradeCheck bool
 	// NoCompression sends everything as it is.
 	NoCompression bool
@@ -106,49 +85,36 @@ type Config struct {
 // API serves resource requests. It reads user and RequestInfo from the request's context.
 type API struct {
 	config    Config
-	endpoints map[doorKey]*endpoint
+	endpoints map[registry.Key]*endpoint
 	served    map[schema.GroupVersion]bool
 	groups    map[string]bool // of the kinds of the program
-	tracker   *tracker
 	forms     forms
 	options   runtime.NegotiatedSerializer // of the options of requests
-	objects   *interfaces
 	// custom are the endpoints that come and go; see Install.
 	custom atomic.Pointer[customEndpoints]
 }
 
-// New makes the API of the resources given.
+// New makes the API of a registry's resources.
 func New(config Config) *API {
 	limitCopies()
-	config.Admission = admission.WithAudit(config.Admission)
 	if config.MinWatch == 0 {
 		config.MinWatch = minWatch
 	}
-	if config.Types == nil {
-		config.Types = NewTypes(config.Scheme)
-	}
 	a := &API{
 		config:    config,
-		endpoints: map[doorKey]*endpoint{},
+		endpoints: map[registry.Key]*endpoint{},
 		served:    map[schema.GroupVersion]bool{},
 		groups:    map[string]bool{"": true},
-		tracker:   &tracker{scheme: config.Scheme, types: config.Types, deduced: managedfields.NewDeducedTypeConverter()},
 		forms:     newForms(config.CBOR),
 		options:   optionscheme.Codecs,
 	}
 	if config.CBOR {
 		a.options = serializer.NewCodecFactory(optionscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 	}
-	a.objects = newInterfaces(a)
-	for _, r := range config.Resources {
-		for i := range r.Kind.Versions {
-			if r.Kind.Versions[i].Unserved {
-				continue
-			}
-			a.served[r.Kind.Versions[i].GroupVersion] = true
-			a.groups[r.Kind.Versions[i].Group] = true
-			a.open(a.endpoints, r, &r.Kind.Versions[i])
-		}
+	for key, ep := range config.Registry.Endpoints() {
+		a.endpoints[key] = a.serves(ep)
+		a.served[key.GroupVersion] = true
+		a.groups[key.Group] = true
 	}
 	return a
 }
@@ -180,15 +146,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	switch {
 	case custom != nil && custom.served[gv]:
-		if main == nil || main.version.Unserved || !main.scoped(info) {
+		if main == nil || main.Version.Unserved || !main.scoped(info) {
 			answer.Unknown(w, r)
 			return
 		}
-		if main.kind.Custom.Fault != nil {
+		if main.Kind.Custom.Fault != nil {
 			answer.Error(w, r, apierrors.NewInternalError(errUnresolved))
 			return
 		}
-		warnOfDeprecation(r.Context(), main.version)
+		warnOfDeprecation(r.Context(), main.Version)
 		a.enter(w, r, info, custom.endpoints)
 	case !a.groups[gv.Group]:
 		answer.Unknown(w, r)
@@ -200,16 +166,21 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // errUnresolved is all that clients are told of a custom resource that can't be served.
 var errUnresolved = errors.New("error resolving resource")
 
-func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[doorKey]*endpoint) {
-	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-	d := endpoints[doorKey{gv, info.Resource, info.Subresource}]
-	if d == nil || d.version.Unserved {
+func (a *API) enter(
+	w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[registry.Key]*endpoint,
+) {
+	d := endpoints[keyOf(info)]
+	if d == nil || d.Version.Unserved {
 		a.missing(w, r, info, endpoints)
 		return
 	}
-	c := &call{endpoint: d, api: a, w: w, r: r, ctx: r.Context(), times: latency.From(r.Context()), info: info, namespace: info.Namespace, name: info.Name}
-	if !d.kind.Namespaced {
-		c.namespace = ""
+	user, _ := request.UserFrom(r.Context())
+	c := newCall(
+		exchange{endpoint: d, api: a, w: w, r: r, ctx: r.Context(), info: info, times: latency.From(r.Context())},
+		registry.Request{User: user, Namespace: info.Namespace, Name: info.Name},
+	)
+	if !d.Kind.Namespaced {
+		c.Namespace = ""
 	}
 	if err := c.serve(); err != nil {
 		answer.ErrorIn(w, r, err, negotiate.Offer{Media: a.forms.media, CBOR: a.config.CBOR})
@@ -227,15 +198,22 @@ func (a *API) Defined(info *request.RequestInfo) bool {
 	return custom != nil && custom.endpoints[keyOf(info)] != nil
 }
 
-func keyOf(info *request.RequestInfo) doorKey {
-	return doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, info.Subresource}
+func keyOf(info *request.RequestInfo) registry.Key {
+	return registry.Key{
+		GroupVersion: schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion},
+		Resource:     info.Resource, Subresource: info.Subresource,
+	}
 }
 
 // missing answers a request for what no endpoint leads to.
-func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[doorKey]*endpoint) {
-	main := endpoints[doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, ""}]
-	if main != nil && main.kind.Custom != nil {
-		answer.Error(w, r, apierrors.NewNotFound(main.resource, info.Name))
+func (a *API) missing(
+	w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[registry.Key]*endpoint,
+) {
+	key := keyOf(info)
+	key.Subresource = ""
+	main := endpoints[key]
+	if main != nil && main.Kind.Custom != nil {
+		answer.Error(w, r, apierrors.NewNotFound(main.Resource, info.Name))
 		return
 	}
 	answer.Error(w, r, generic(http.StatusNotFound))
@@ -243,10 +221,10 @@ func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.Requ
 
 // serve finds what serves the request.
 func (c *call) serve() (err error) {
-	if c.verb, err = c.route(c.r, c.info); err != nil {
+	if c.Verb, err = c.route(c.r, c.info); err != nil {
 		return err
 	}
-	if name, ok := spans[c.verb]; ok && c.connect == nil {
+	if name, ok := spans[c.Verb]; ok && c.connect == nil {
 		c.ctx = c.steps.Begin(c.ctx, name, c.traits)
 		defer func() { c.steps.End(c.ctx, c.traits) }()
 	}
@@ -254,19 +232,19 @@ func (c *call) serve() (err error) {
 		answer.Error(c.w, c.r, err) // in a form that any server has, as here nothing is known of this one's
 		return nil
 	}
-	if c.version.DeprecationWarning != "" {
-		if c.kind.Custom == nil {
-			warnOfDeprecation(c.ctx, c.version)
+	if c.Version.DeprecationWarning != "" {
+		if c.Kind.Custom == nil {
+			warnOfDeprecation(c.ctx, c.Version)
 		}
 		c.auditDeprecation()
 		if m := c.api.config.Meter; m != nil {
-			m.Deprecated(c.version.WithResource(c.kind.Resource), c.info.Subresource, c.version.RemovedRelease)
+			m.Deprecated(c.Version.WithResource(c.Kind.Resource), c.info.Subresource, c.Version.RemovedRelease)
 		}
 	}
 	if c.connect != nil {
-		return c.connected()
+		return (&connection{c}).connected()
 	}
-	if c.verb == "patch" { // a form that isn't known is told of before one that can't be had
+	if c.Verb == "patch" { // a form that isn't known is told of before one that can't be had
 		if c.media, err = c.patchMedia(); err != nil {
 			return err
 		}
@@ -278,15 +256,16 @@ func (c *call) serve() (err error) {
 		switch {
 		case c.post != nil:
 			return c.posted()
-		case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
-			return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
+		case c.IsAction():
+			return apierrors.NewServiceUnavailable(
+				"the server has nothing that serves " + c.Resource.Resource + "/" + c.Sub.Name)
 		}
-		return c.named(verbs[c.verb](c))
+		return c.named(verbs[c.Verb](c))
 	})
 }
 
 // warnOfDeprecation is said of custom resources whatever is asked of them, else of what is served.
-func warnOfDeprecation(ctx context.Context, v *kinds.Version) {
+func warnOfDeprecation(ctx context.Context, v *api.Version) {
 	if v.DeprecationWarning != "" {
 		warning.AddWarning(ctx, "", v.DeprecationWarning)
 	}
@@ -296,57 +275,26 @@ func warnOfDeprecation(ctx context.Context, v *kinds.Version) {
 // are of two groups).
 func (c *call) named(err error) error {
 	var status apierrors.APIStatus
-	if c.resource.Group == c.kind.Hub.Group || !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+	if c.Resource.Group == c.Kind.Hub.Group || !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return err
 	}
-	if d := status.Status().Details; d == nil || d.Group != c.kind.Hub.Group || d.Kind != c.kind.Resource {
+	if d := status.Status().Details; d == nil || d.Group != c.Kind.Hub.Group || d.Kind != c.Kind.Resource {
 		return err
 	}
-	return apierrors.NewNotFound(c.resource, c.name)
-}
-
-// call is one request on its way.
-type call struct {
-	*endpoint
-	api             *API
-	w               http.ResponseWriter
-	r               *http.Request
-	ctx             context.Context
-	info            *request.RequestInfo
-	verb            string
-	choice          negotiate.Choice // the form of the response; not for connections
-	media           string           // that of a patch
-	namespace, name string
-	times           *latency.Times // nil if nobody wants to know
-	steps           tracing.Steps
-	answering       time.Time         // since when, for them
-	strange         bool              // there may be something in the object that its schema doesn't know: admission changed it, say
-	alien           *schema.GroupKind // what a custom resource was written as, if not as one of the request's kind and version; see misnamed
-}
-
-func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }
-
-// hasKey checks that an object of that name can be in the store.
-func (c *call) hasKey() error {
-	if msgs := path.IsValidPathSegmentName(c.name); len(msgs) > 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.name, strings.Join(msgs, ";")))
-	}
-	return nil
+	return apierrors.NewNotFound(c.Resource, c.Name)
 }
 
 // isNamed checks that the request is for one object: paths of custom resources are taken as they come.
 func (c *call) isNamed() error {
-	if c.name == "" {
+	if c.Name == "" {
 		return apierrors.NewBadRequest("name must be provided")
 	}
 	return nil
 }
 
-func (c *call) now() metav1.Time { return metav1.NewTime(c.api.config.Clock.Now()).Rfc3339Copy() }
-
 // warn tells the client something with a request that goes on.
-func (c *call) warn(texts []string) {
+func warn(ctx context.Context, texts ...string) {
 	for _, text := range texts {
-		warning.AddWarning(c.ctx, "", text)
+		warning.AddWarning(ctx, "", text)
 	}
 }

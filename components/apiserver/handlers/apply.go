@@ -14,40 +14,45 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // applyObject is server-side apply: what the patch names becomes the manager's own
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
 func (p *patcher) applyObject() error {
 	wanted, malformed := p.readApply() // which is told of only where there is something to be applied to
-	ch := change{
-		next: func(current *cache.Entry) (kinds.Object, error) {
+	if malformed == nil {
+		malformed = p.checkContent(wanted.Object)
+	}
+	ch := registry.Change{
+		Next: func(current *cache.Entry) (api.Object, error) {
 			if malformed != nil {
 				return nil, malformed
 			}
 			return p.apply(current.Object, wanted)
 		},
-		options: updateOf(p.options), dryRun: p.options.DryRun, owns: true,
+		Options: updateOf(p.options), DryRun: p.options.DryRun, Owns: true,
 	}
-	if p.sub == nil || p.strategy.CreateOnUpdate || p.strategy.CreateOnApply {
-		ch.create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)
-		ch.first = func() (kinds.Object, error) {
+	if p.Sub == nil || p.Strategy.CreateOnUpdate || p.Strategy.CreateOnApply {
+		ch.Create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)
+		ch.MayCreate = p.mayCreate
+		ch.First = func() (api.Object, error) {
 			if malformed != nil {
 				return nil, malformed
 			}
 			if uid := wanted.GetUID(); uid != "" {
-				return nil, apierrors.NewConflict(p.resource, p.name, fmt.Errorf(
+				return nil, apierrors.NewConflict(p.Resource, p.Name, fmt.Errorf(
 					"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 			}
-			return p.apply(p.nothing(), wanted)
+			return p.apply(p.Nothing(), wanted)
 		}
 	}
-	e, created, err := p.run(ch)
+	e, created, err := p.change(ch)
 	if err != nil {
 		return err
 	}
-	return p.stored(codeOf(created), e)
+	return p.out.stored(codeOf(created), e)
 }
 
 // readApply reads the patch, which is YAML or CBOR and a whole object of the request's kind.
@@ -61,7 +66,8 @@ func (p *patcher) readApply() (*unstructured.Unstructured, error) {
 		return wanted, nil
 	}
 	if plainJSON(p.body) {
-		if again, err := kjson.UnmarshalStrict(p.body, &wanted.Object, kjson.DisallowDuplicateFields); err == nil && len(again) == 0 {
+		if again, err := kjson.UnmarshalStrict(p.body, &wanted.Object, kjson.DisallowDuplicateFields); err == nil &&
+			len(again) == 0 {
 			p.clean = true
 			return wanted, nil
 		}
@@ -70,7 +76,8 @@ func (p *patcher) readApply() (*unstructured.Unstructured, error) {
 	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }
 	err := yaml.Unmarshal(p.body, &wanted.Object, exact)
 	if err == nil {
-		err = utiljson.ConvertMapNumbers(wanted.Object, 0) // integers stay such: custom resources keep what is decoded here
+		// integers stay such: custom resources keep what is decoded here
+		err = utiljson.ConvertMapNumbers(wanted.Object, 0)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
@@ -78,8 +85,8 @@ func (p *patcher) readApply() (*unstructured.Unstructured, error) {
 	return wanted, nil
 }
 
-// plainJSON tells whether a patch is JSON of which YAML makes nothing else: one object, of printable ASCII, without escaped
-// characters, numbers other than integers, and keys that merge. Clients that are programs send such patches.
+// plainJSON tells whether a patch is JSON of which YAML makes nothing else: one object, of printable ASCII, without
+// escaped characters, numbers other than integers, and keys that merge. Clients that are programs send such patches.
 func plainJSON(body []byte) bool {
 	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`"<<"`)) {
 		return false
@@ -117,25 +124,21 @@ func (p *patcher) strictApply() error {
 	case p.options.FieldValidation == metav1.FieldValidationStrict:
 		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
 	default:
-		p.warn(strictComplaints(err.Error()))
+		warn(p.ctx, strictComplaints(err.Error())...)
 	}
 	return nil
 }
 
 // apply merges the patch into live, a hub object or nothing, which isn't changed.
-func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (kinds.Object, error) {
+func (p *patcher) apply(live api.Object, wanted *unstructured.Unstructured) (api.Object, error) {
 	force := p.options.Force != nil && *p.options.Force
-	out, err := p.applied(copyOf(live), wanted.DeepCopy(), p.managerName(p.options.FieldManager), force)
+	obj, err := p.Apply(live, wanted, p.manager, force)
 	if err != nil {
 		return nil, err
 	}
-	obj, ok := out.(kinds.Object)
-	if !ok {
-		return nil, fmt.Errorf("applying made a %T", out)
-	}
-	p.ownEntries(obj)
-	if err := p.check(obj); err != nil {
-		return nil, fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", wanted.GetNamespace(), wanted.GetName(), p.gvk, err)
+	if err := p.Check(obj); err != nil {
+		return nil, fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w",
+			wanted.GetNamespace(), wanted.GetName(), p.GVK, err)
 	}
 	return obj, p.strictApply()
 }

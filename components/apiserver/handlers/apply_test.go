@@ -23,7 +23,8 @@ var patches = []struct {
 	body  string
 	clean bool
 }{
-	{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"yes":"no","1":"2"}},"data":{"k":"1.5e3"}}`, true},
+	{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"yes":"no","1":"2"}},"data":{"k":"1.5e3"}}`,
+		true},
 	{"{\n  \"spec\": {\"replicas\": 3, \"list\": [1, -2, true, null, {}], \"x\": {}}\n}", true},
 	{`{"a":9007199254740993,"b":-0}`, true},
 	{`{"a":1.0}`, false},

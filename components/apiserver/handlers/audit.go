@@ -13,26 +13,27 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/audit/record"
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // auditRequest notes the hub object that the request carries, in the version in which it came.
-func (c *call) auditRequest(obj kinds.Object) {
-	record.Request(c.ctx, obj, c.gvr, c.info.Subresource, c.auditShown)
+func (d *decoder) auditRequest(obj api.Object) {
+	record.Request(d.ctx, obj, d.GVR, d.info.Subresource, d.auditShown)
 }
 
 // auditBody notes an object of the kind given that the request carries and that has no versions.
-func (c *call) auditBody(obj runtime.Object, kind schema.GroupVersionKind) {
-	record.Request(c.ctx, obj, c.gvr, c.info.Subresource, auditKind(kind))
+func (d *decoder) auditBody(obj runtime.Object, kind schema.GroupVersionKind) {
+	record.Request(d.ctx, obj, d.GVR, d.info.Subresource, auditKind(kind))
 }
 
-func (c *call) auditShown(obj runtime.Object) ([]byte, error) {
-	shown, err := c.fromHub(obj.(kinds.Object))
+func (d *decoder) auditShown(obj runtime.Object) ([]byte, error) {
+	shown, err := d.FromHub(obj.(api.Object))
 	if err != nil {
 		return nil, err
 	}
-	return serial.Body(shown, c.gvk, serial.JSON)
+	return serial.Body(shown, d.GVK, serial.JSON)
 }
 
 // auditDeprecation notes that the request is for a version on its way out.
@@ -41,7 +42,7 @@ func (c *call) auditDeprecation() {
 		return
 	}
 	audit.AddAuditAnnotation(c.ctx, "k8s.io/deprecated", "true")
-	if release := c.version.RemovedRelease; release != "" {
+	if release := c.Version.RemovedRelease; release != "" {
 		audit.AddAuditAnnotation(c.ctx, "k8s.io/removed-release", release)
 	}
 }
@@ -52,8 +53,8 @@ func auditKind(kind schema.GroupVersionKind) record.Encode {
 }
 
 // auditPatch notes what a PATCH carries.
-func (c *call) auditPatch(body []byte, cbor bool) {
-	if cbor && !record.Level(c.ctx).Less(auditapi.LevelRequest) {
+func (d *decoder) auditPatch(body []byte, cbor bool) {
+	if cbor && !record.Level(d.ctx).Less(auditapi.LevelRequest) {
 		var content any
 		if err := direct.Unmarshal(body, &content); err != nil {
 			return // the request fails, and says why
@@ -64,29 +65,29 @@ func (c *call) auditPatch(body []byte, cbor bool) {
 		}
 		body = text
 	}
-	record.Patch(c.ctx, body)
+	record.Patch(d.ctx, body)
 }
 
 // auditEntry notes that an object is answered in the format given.
-func (c *call) auditEntry(f *cache.Format, e *cache.Entry) {
-	if !record.WantsResponse(c.ctx) {
+func (o *responder) auditEntry(f *cache.Format, e *cache.Entry) {
+	if !record.WantsResponse(o.ctx) {
 		return
 	}
-	record.Response(c.ctx, e.Object, func(obj runtime.Object) ([]byte, error) {
-		return c.format(serial.JSON, f.Shape).Encode(obj.(kinds.Object))
+	record.Response(o.ctx, e.Object, func(obj runtime.Object) ([]byte, error) {
+		return o.Format(serial.JSON, f.Shape).Encode(obj.(api.Object))
 	})
 }
 
 // auditList notes that a list is answered, whose items are in the format given.
-func (c *call) auditList(l *cache.List, out serial.List, f *cache.Format) {
-	if !record.WantsResponse(c.ctx) {
+func (o *responder) auditList(l *cache.List, out serial.List, f *cache.Format) {
+	if !record.WantsResponse(o.ctx) {
 		return
 	}
-	format := c.format(serial.JSON, f.Shape)
-	record.Response(c.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
+	format := o.Format(serial.JSON, f.Shape)
+	record.Response(o.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
 		out.Items = func(yield func([]byte, error) bool) {
 			for _, item := range obj.(*metav1.List).Items {
-				if body, err := format.Encode(item.Object.(kinds.Object)); !yield(body, err) {
+				if body, err := format.Encode(item.Object.(api.Object)); !yield(body, err) {
 					return
 				}
 			}
@@ -98,14 +99,14 @@ func (c *call) auditList(l *cache.List, out serial.List, f *cache.Format) {
 }
 
 // auditTable notes that objects are answered as the rows of a table.
-func (c *call) auditTable(l *cache.List, out serial.Table, rows cache.Rows) {
-	if !record.WantsResponse(c.ctx) {
+func (o *responder) auditTable(l *cache.List, out serial.Table, rows cache.Rows) {
+	if !record.WantsResponse(o.ctx) {
 		return
 	}
-	record.Response(c.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
+	record.Response(o.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
 		entries := make([]*cache.Entry, len(l.Entries))
 		for i, item := range obj.(*metav1.List).Items {
-			entries[i] = unstored(item.Object.(kinds.Object))
+			entries[i] = registry.Unstored(item.Object.(api.Object))
 		}
 		out.Rows = rows.Make(entries)
 		return serial.TableBody(out)
@@ -122,6 +123,6 @@ func listed(l *cache.List) *metav1.List {
 }
 
 // auditPlain notes that an object is answered that is in no cache.
-func (c *call) auditPlain(obj runtime.Object, kind schema.GroupVersionKind) {
-	record.Response(c.ctx, obj, auditKind(kind))
+func (o *responder) auditPlain(obj runtime.Object, kind schema.GroupVersionKind) {
+	record.Response(o.ctx, obj, auditKind(kind))
 }

@@ -11,17 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
+// connection is a request that takes over its connection.
+type connection struct{ *call }
+
 // connected serves a subresource that takes over the connection. RBAC has seen the HTTP method as a verb of that
 // subresource; admission sees CONNECT, with the parameters as an object.
-func (c *call) connected() error {
-	if len(c.r.URL.Query()["dryRun"]) > 0 && c.sub.Name != "log" {
+func (c *connection) connected() error {
+	if len(c.r.URL.Query()["dryRun"]) > 0 && c.Sub.Name != "log" {
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
-	if c.sub.Name == "log" { // though it comes as it is, the client has to take what objects come as
+	if c.Sub.Name == "log" { // though it comes as it is, the client has to take what objects come as
 		if err := c.accept(); err != nil {
 			return err
 		}
@@ -38,7 +40,7 @@ func (c *call) connected() error {
 	if err := c.mayConnect(); err != nil {
 		return err
 	}
-	return c.connect(c.w, c.r, c.namespace, c.name, admittedPath(options))
+	return c.connect(c.w, c.r, c.Namespace, c.Name, admittedPath(options))
 }
 
 // admittedPath is what a proxy is asked for, as admission left it.
@@ -54,13 +56,14 @@ func admittedPath(options runtime.Object) string {
 	return ""
 }
 
-// mayConnect asks for create where another verb leads into a pod, as the GET of a WebSocket does: who may only read must not get a
-// shell (KEP-5539 made the verb the same as for SPDY, which is a POST).
-func (c *call) mayConnect() error {
-	if c.api.config.NoUpgradeCheck || c.verb == "create" || c.kind.Resource != "pods" || c.api.config.Authorizer == nil {
+// mayConnect requires the verb create where another verb leads into a pod, as the GET of a WebSocket does: users with
+// read access must not get a shell (KEP-5539 made the verb the same as for SPDY, which is a POST).
+func (c *connection) mayConnect() error {
+	if c.api.config.NoUpgradeCheck || c.Verb == "create" || c.Kind.Resource != "pods" ||
+		c.api.config.Authorizer == nil {
 		return nil
 	}
-	switch c.sub.Name {
+	switch c.Sub.Name {
 	case "exec", "attach", "portforward":
 	default:
 		return nil
@@ -70,26 +73,18 @@ func (c *call) mayConnect() error {
 	case err != nil:
 		return err
 	case decision != authorizer.DecisionAllow:
-		return apierrors.NewForbidden(c.resource, c.name, errors.New(reason))
+		return apierrors.NewForbidden(c.Resource, c.Name, errors.New(reason))
 	}
 	return nil
 }
 
 // admitConnect shows the parameters to admission, which may change them.
-func (c *call) admitConnect(options runtime.Object) error {
-	a := attributes{operation: admission.Connect}
-	d := *c.endpoint
-	d.gvk = options.GetObjectKind().GroupVersionKind()
-	seen := *c
-	seen.endpoint = &d
+func (c *connection) admitConnect(options runtime.Object) error {
 	before := options.DeepCopyObject()
-	if err := seen.mutate(a, options, nil); err != nil {
+	if err := c.writer().AdmitConnect(c.ctx, options); err != nil {
 		return err
 	}
-	if err := seen.validate(c.ctx, a, options, nil); err != nil {
-		return err
-	}
-	if c.sub.Name == "proxy" || apiequality.Semantic.DeepEqual(before, options) {
+	if c.Sub.Name == "proxy" || apiequality.Semantic.DeepEqual(before, options) {
 		return nil
 	}
 	query, err := queryparams.Convert(options)
@@ -103,9 +98,9 @@ func (c *call) admitConnect(options runtime.Object) error {
 }
 
 // connectOptions are the parameters of the request as an object; nil for what is no connection but a plain read.
-func (c *call) connectOptions() (runtime.Object, error) {
+func (c *connection) connectOptions() (runtime.Object, error) {
 	q := c.r.URL.Query()
-	switch c.kind.Resource + "/" + c.sub.Name {
+	switch c.Kind.Resource + "/" + c.Sub.Name {
 	case "pods/exec":
 		return &corev1.PodExecOptions{
 			TypeMeta: coreType("PodExecOptions"),
@@ -138,7 +133,7 @@ func (c *call) connectOptions() (runtime.Object, error) {
 func coreType(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
 // proxyPath is what the client wants of the one behind the proxy.
-func (c *call) proxyPath() string {
+func (c *connection) proxyPath() string {
 	at := ""
 	if len(c.info.Parts) > 3 {
 		at = "/" + strings.TrimPrefix(strings.Join(c.info.Parts[3:], "/"), "/")

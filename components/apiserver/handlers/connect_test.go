@@ -8,13 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // TestPortsOfOptions: admission sees all ports, also those of a list.
 func TestPortsOfOptions(t *testing.T) {
-	d := &endpoint{kind: &kinds.Kind{Resource: "pods"}, sub: &kinds.Subresource{Name: "portforward"}}
-	c := &call{endpoint: d, r: httptest.NewRequestWithContext(t.Context(), "GET", "/?ports=80,443&ports=8080", nil)}
+	d := &endpoint{Endpoint: &registry.Endpoint{
+		Kind: &api.Kind{Resource: "pods"}, Sub: &api.Subresource{Name: "portforward"},
+	}}
+	c := &connection{&call{exchange: exchange{endpoint: d,
+		r: httptest.NewRequestWithContext(t.Context(), "GET", "/?ports=80,443&ports=8080", nil)}}}
 	o, err := c.connectOptions()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +40,10 @@ func TestProxyPath(t *testing.T) {
 		"/proxy/a/":  {[]string{"pods", "p", "proxy", "a"}, "/a/"},
 		"/proxy//a":  {[]string{"pods", "p", "proxy", "", "a"}, "/a"},
 	} {
-		call := &call{r: httptest.NewRequestWithContext(t.Context(), "GET", path, nil), info: &request.RequestInfo{Parts: c.parts}}
+		call := &connection{&call{exchange: exchange{
+			r:    httptest.NewRequestWithContext(t.Context(), "GET", path, nil),
+			info: &request.RequestInfo{Parts: c.parts},
+		}}}
 		if got := call.proxyPath(); got != c.want {
 			t.Errorf("%s: %q, want %q", path, got, c.want)
 		}

@@ -8,13 +8,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// longestWrite is how long a write may take, as upstream has it: shorter than the time of a request, so that its client still
-// gets an answer to it.
+// longestWrite is how long a write may take, as upstream has it: shorter than the time of a request, so that its client
+// still gets an answer to it.
 const longestWrite = 34 * time.Second
 
 // inTime does what a call asks for, within that time if it is to one object and writes.
 func (c *call) inTime(most time.Duration, do func() error) error {
-	switch c.verb {
+	switch c.Verb {
 	case "create", "update", "patch", "delete":
 	default:
 		return do()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // TestWritesEndBeforeTheirRequests, so that they are answered; what reads has all the time there is.
@@ -22,20 +24,22 @@ func TestWritesEndBeforeTheirRequests(t *testing.T) {
 	}
 	for verb, want := range map[string]string{
 		"create": timedOut, "update": timedOut, "patch": timedOut, "delete": timedOut,
-		"get": errUnbounded.Error(), "list": errUnbounded.Error(), "watch": errUnbounded.Error(), "deletecollection": errUnbounded.Error(),
+		"get": errUnbounded.Error(), "list": errUnbounded.Error(), "watch": errUnbounded.Error(),
+		"deletecollection": errUnbounded.Error(),
 	} {
-		c := &call{verb: verb, ctx: t.Context()}
-		if err := c.inTime(time.Millisecond, hang(c)); err == nil || err.Error() != want || apierrors.IsTimeout(err) != (want == timedOut) {
+		c := &call{exchange: exchange{ctx: t.Context()}, Request: registry.Request{Verb: verb}}
+		if err := c.inTime(time.Millisecond, hang(c)); err == nil || err.Error() != want ||
+			apierrors.IsTimeout(err) != (want == timedOut) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
 	over, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	c := &call{verb: "create", ctx: over}
+	c := &call{exchange: exchange{ctx: over}, Request: registry.Request{Verb: "create"}}
 	if err := c.inTime(time.Hour, hang(c)); !apierrors.IsTimeout(err) || c.ctx != over {
 		t.Errorf("a request with less time: %v", err)
 	}
-	c = &call{verb: "create", ctx: t.Context()}
+	c = &call{exchange: exchange{ctx: t.Context()}, Request: registry.Request{Verb: "create"}}
 	if err := c.inTime(time.Hour, func() error { return errUnbounded }); !errors.Is(err, errUnbounded) {
 		t.Errorf("another error in time: %v", err)
 	}

@@ -15,26 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/quantities"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// maxBody is what a request may carry, in bytes
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/ speaks of etcd's limit of 1.5 MiB; twice that passes here).
+// maxBody is what a request may carry, in bytes (https://kubernetes.io/docs/reference/using-api/api-concepts/ speaks of
+// etcd's limit of 1.5 MiB; twice that passes here).
 const maxBody = 3 << 20
 
 // readBody reads what the client sends, for as long as the request may take.
-func (c *call) readBody() ([]byte, error) {
-	defer c.steps.Reach("Body read")
-	r := c.r
+func (d *decoder) readBody() ([]byte, error) {
+	defer d.steps.Reach("Body read")
+	r := d.r
 	if r.Body == http.NoBody {
 		return nil, nil
 	}
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	defer c.untilDeadline()()
-	if n := r.ContentLength; n > 0 && n <= believedBody {
+	defer d.untilDeadline()()
+	if n := r.ContentLength; n > 0 && n <= maxPreallocBody {
 		body := make([]byte, n)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			return nil, err
@@ -51,16 +52,17 @@ func (c *call) readBody() ([]byte, error) {
 	return body, nil
 }
 
-// believedBody is the largest body for which there is room before it comes, in bytes: more grows with what the client does send.
-const believedBody = 64 << 10
+// maxPreallocBody is the largest Content-Length, in bytes, for which the buffer is allocated in advance: for larger
+// bodies it grows with what the client sends.
+const maxPreallocBody = 64 << 10
 
 // untilDeadline makes reads of the body fail when the time of the request is over: a client that doesn't send what it
 // announced must not keep its place among the requests in flight. The returned function ends that.
-func (c *call) untilDeadline() (end func()) {
+func (d *decoder) untilDeadline() (end func()) {
 	set := make(chan struct{})
-	stop := context.AfterFunc(c.ctx, func() {
+	stop := context.AfterFunc(d.ctx, func() {
 		defer close(set)
-		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+		_ = http.NewResponseController(d.w).SetReadDeadline(time.Unix(1, 0))
 	})
 	return func() {
 		if !stop() {
@@ -74,98 +76,138 @@ func tooLarge() error {
 }
 
 // objectOf reads a body as an object of this endpoint's version, defaulted, in hub form.
-func (c *call) objectOf(body []byte, media serial.MediaType, validation string) (kinds.Object, error) {
-	into := c.version.New()
-	if err := c.decodeBytes(body, media, into, c.gvk, validation); err != nil {
+func (d *decoder) objectOf(body []byte, media serial.MediaType, validation string) (api.Object, error) {
+	into := d.Version.New()
+	if err := d.decodeBytes(body, media, into, d.GVK, validation); err != nil {
 		return nil, err
 	}
-	if err := c.check(into); err != nil {
-		return nil, c.unreadable(err, &c.gvk, c.gvk, nil)
+	if err := d.Check(into); err != nil {
+		return nil, d.unreadable(err, &d.GVK, d.GVK, nil)
 	}
-	if c.version.Default != nil && c.alien == nil {
-		c.version.Default(into)
+	if d.Version.Default != nil && d.SubmittedGroupKind == nil {
+		d.Version.Default(into)
 	}
-	return c.toHub(into)
+	return d.ToHub(into)
 }
 
 // typedBody reads the body, once it is known to have a form that is understood.
-func (c *call) typedBody() (body []byte, media serial.MediaType, err error) {
-	if media, err = c.bodyMedia(); err != nil {
+func (d *decoder) typedBody() (body []byte, media serial.MediaType, err error) {
+	if media, err = d.bodyMedia(); err != nil {
 		return nil, media, err
 	}
-	body, err = c.readBody()
+	body, err = d.readBody()
 	return body, media, err
 }
 
-func (c *call) bodyMedia() (serial.MediaType, error) {
-	return negotiate.Body(c.r, c.api.forms.media...)
+func (d *decoder) bodyMedia() (serial.MediaType, error) {
+	return negotiate.Body(d.r, d.api.forms.media...)
 }
 
 // decodeBytes reads a body as an object of the kind given.
-func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string) error {
+func (d *decoder) decodeBytes(
+	body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string,
+) error {
 	strict := validation != metav1.FieldValidationIgnore
-	got, gvk, err := c.decoded(body, media, &want, into, strict)
+	if err := d.checkQuantities(body, media, into, want); err != nil {
+		return err
+	}
+	got, gvk, err := d.decoded(body, media, &want, into, strict)
 	switch {
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
-		return c.unreadable(err, gvk, want, body)
-	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && c.isCustom(got):
+		return d.unreadable(err, gvk, want, body)
+	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && d.isCustom(got):
 		if err != nil {
-			if err := c.strictness(err, gvk, want, body, validation); err != nil {
+			if err := d.strictness(err, gvk, want, body, validation); err != nil {
 				return err
 			}
 		}
 		return mismatch(*gvk, want)
-	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
+	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() &&
+		d.hasForm(*gvk):
 		return mismatch(*gvk, want)
-	case gvk != nil && gvk.Kind != want.Kind && gvk.GroupVersion() == want.GroupVersion() && c.isCustom(got):
+	case gvk != nil && gvk.Kind != want.Kind && gvk.GroupVersion() == want.GroupVersion() && d.isCustom(got):
 		if err != nil {
-			if err := c.strictness(err, gvk, want, body, validation); err != nil {
+			if err := d.strictness(err, gvk, want, body, validation); err != nil {
 				return err
 			}
 		}
-		c.misnamed(got, *gvk)
-	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
-		return c.unreadableScale()
+		d.misnamed(got, *gvk)
+	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && d.Kind.Custom != nil && d.IsScale():
+		return d.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", gvk.Kind, gvk.Version, want.Kind, c.notConverted(got, *gvk, want)))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s",
+			gvk.Kind, gvk.Version, want.Kind, d.notConverted(got, *gvk, want)))
 	case err != nil:
-		return c.strictness(err, gvk, want, body, validation)
+		return d.strictness(err, gvk, want, body, validation)
+	}
+	return nil
+}
+
+// checkQuantities refuses a body with quantities that can't be computed with.
+func (d *decoder) checkQuantities(
+	body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind,
+) error {
+	if !quantities.Suspicious(body) {
+		return nil
+	}
+	if _, custom := into.(runtime.Unstructured); custom {
+		return nil // which has no quantities
+	}
+	if media == serial.JSON || media == serial.YAML {
+		body = quantities.Unescaped(body)
+	}
+	var name string
+	errs := quantities.Check(body, func(bounded []byte) (any, error) {
+		fresh := reflect.New(reflect.TypeOf(into).Elem()).Interface().(runtime.Object)
+		obj, _, err := d.api.config.Codec.Decode(bounded, media, &want, fresh, false)
+		if m, ok := obj.(metav1.Object); ok {
+			name = m.GetName()
+		}
+		return obj, err
+	})
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(want.GroupKind(), name, errs)
 	}
 	return nil
 }
 
 // notConverted says that one kind isn't another, as upstream's conversion does: by the names of Go types.
-func (c *call) notConverted(got runtime.Object, gvk, want schema.GroupVersionKind) string {
+func (d *decoder) notConverted(got runtime.Object, gvk, want schema.GroupVersionKind) string {
 	is := gvk.Version + "." + gvk.Kind
-	if t := reflect.TypeOf(got); t != nil && c.kind.Custom == nil {
+	if t := reflect.TypeOf(got); t != nil && d.Kind.Custom == nil {
 		is = t.Elem().String() // what all groups have is of the package of meta/v1
 	}
-	return fmt.Sprintf("converting (%s) to (%s): unknown conversion", is, c.innerType(want.Kind))
+	return fmt.Sprintf("converting (%s) to (%s): unknown conversion", is, d.innerType(want.Kind))
 }
 
 func mismatch(gvk, want schema.GroupVersionKind) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
-		gvk.GroupVersion(), want.GroupVersion()))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
+			gvk.GroupVersion(), want.GroupVersion()))
 }
 
-// hasForm tells whether gvk is another form of what goes through this endpoint: of a scale, all that are known in some group.
-func (d *endpoint) hasForm(gvk schema.GroupVersionKind) bool {
-	return d.gvk.Group == gvk.Group || d.kind.Custom == nil && d.isScale() || d.gvk.Kind == d.kind.Name && d.kind.Readable(gvk.GroupVersion()) != nil
+// hasForm tells whether gvk is another form of what goes through this endpoint: of a scale, all that are known in some
+// group.
+func (ep *endpoint) hasForm(gvk schema.GroupVersionKind) bool {
+	return ep.GVK.Group == gvk.Group || ep.Kind.Custom == nil && ep.IsScale() ||
+		ep.GVK.Kind == ep.Kind.Name && ep.Kind.Readable(gvk.GroupVersion()) != nil
 }
 
 // strictness turns what strict decoding complained about into an error or into warnings.
-func (c *call) strictness(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte, validation string) error {
+func (d *decoder) strictness(
+	err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte, validation string,
+) error {
 	if validation == metav1.FieldValidationStrict {
-		return c.unreadable(err, gvk, want, body)
+		return d.unreadable(err, gvk, want, body)
 	}
-	c.warnStrict(err)
+	d.warnStrict(err)
 	return nil
 }
 
-func (c *call) warnStrict(err error) {
+func (d *decoder) warnStrict(err error) {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		for _, e := range strict.Errors() {
-			c.warn(strictComplaints(e.Error()))
+			warn(d.ctx, strictComplaints(e.Error())...)
 		}
 	}
 }
@@ -184,14 +226,16 @@ func strictComplaints(text string) []string {
 }
 
 // unreadable is the answer to a body that can't be decoded.
-func (c *call) unreadable(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte) error {
-	if c.kind.Custom != nil && c.isScale() {
-		return c.unreadableScale()
+func (d *decoder) unreadable(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte) error {
+	if d.Kind.Custom != nil && d.IsScale() {
+		return d.unreadableScale()
 	}
 	if gvk != nil && gvk.Kind != "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, want.Kind, err))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+			gvk.Kind, gvk.Version, want.Kind, err))
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)",
+		want.Kind, err, summary(body)))
 }
 
 // summary shows the beginning of a body: as text if it looks like JSON.

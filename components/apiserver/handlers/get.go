@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,29 +22,22 @@ func (c *call) get() error {
 	if err := c.exported(); err != nil {
 		return err
 	}
-	if c.kind.Read != nil {
-		return c.readOne()
+	if c.Kind.Read != nil {
+		e, err := c.Reader(&c.Request).ReadOne(c.ctx)
+		if err != nil {
+			return err
+		}
+		return c.out.entry(http.StatusOK, e)
 	}
-	if err := c.hasKey(); err != nil {
+	if err := c.CheckName(); err != nil {
 		return err
 	}
 	c.steps.Reach("About to Get from storage")
-	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
+	e, err := c.Reader(&c.Request).Get(c.ctx, o.ResourceVersion)
 	if err != nil {
-		return c.missing(err)
+		return err
 	}
-	if o.ResourceVersion == "" {
-		e = c.anew(e)
-	}
-	return c.stored(http.StatusOK, e)
-}
-
-// missing makes an error that nothing was found speak of the resource as it was asked for: a cache knows but one name.
-func (c *call) missing(err error) error {
-	if apierrors.IsNotFound(err) && c.resource.Group != c.kind.Hub.Group {
-		return apierrors.NewNotFound(c.resource, c.name)
-	}
-	return err
+	return c.out.stored(http.StatusOK, e)
 }
 
 // exported refuses a parameter of old, which would have left out what belongs to one cluster.
@@ -60,19 +52,13 @@ func (c *call) exported() error {
 }
 
 // stored answers with what this endpoint shows of a stored object.
-func (c *call) stored(code int, e *cache.Entry) error {
-	if c.isScale() {
-		e, err := c.toWork(e)
+func (o *responder) stored(code int, e *cache.Entry) error {
+	if o.IsScale() {
+		scale, err := o.Scale(e)
 		if err != nil {
 			return err
 		}
-		if err := c.readable(e.Object); err != nil {
-			return err
-		}
-		if s := c.sub.Scale; s.Has != nil && !s.Has(e.Object) {
-			return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.Field))
-		}
-		return c.plain(code, c.scaleOf(e.Object), c.gvk)
+		return o.plain(code, scale, o.GVK)
 	}
-	return c.entry(code, e)
+	return o.entry(code, e)
 }

@@ -15,8 +15,8 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	if c.kind.Read != nil {
-		return c.readAll(predicate)
+	if c.Kind.Read != nil {
+		return c.out.listed(c.Reader(&c.Request).ReadAll(c.ctx, predicate))
 	}
 	told := c.unready
 	if isFromStore(o.Limit, predicate) {
@@ -25,42 +25,46 @@ func (c *call) list() error {
 		return told(err)
 	}
 	c.steps.Reach("About to List from storage")
-	l, err := c.cache.List(c.ctx, cache.ListOptions{
-		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
+	l, err := c.Cache.List(c.ctx, cache.ListOptions{
+		Namespace: c.Namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
 	if err != nil {
 		return told(err)
 	}
 	c.steps.Reach("Listing from storage done")
-	return told(c.listed(l))
+	return told(c.out.listed(l))
 }
 
 // listed answers with a list.
-func (c *call) listed(l *cache.List) error {
-	c.found()
-	f := c.format(c.choice.Media, cache.Whole)
-	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta(), Free: c.kind.Custom != nil, KeepKinds: c.kind.Custom != nil}
-	switch c.choice.Shape {
+func (o *responder) listed(l *cache.List) error {
+	o.found()
+	f := o.Format(o.choice.Media, cache.Whole)
+	out := serial.List{
+		Kind: o.Version.WithKind(o.Kind.ListKind()), Item: f.Kind, Meta: l.Meta(),
+		Free: o.Kind.Custom != nil, KeepKinds: o.Kind.Custom != nil,
+	}
+	switch o.choice.Shape {
 	case negotiate.Table:
-		return c.table(http.StatusOK, l, "")
+		return o.table(http.StatusOK, l, "")
 	case negotiate.Metadata:
-		return c.isAList()
+		return o.isAList()
 	case negotiate.MetadataList:
-		f = c.metadata()
-		out.Kind, out.Item = f.Kind.GroupVersion().WithKind(c.choice.Shape), f.Kind
+		f = o.metadata()
+		out.Kind, out.Item = f.Kind.GroupVersion().WithKind(o.choice.Shape), f.Kind
 		out.KeepKinds, out.Free, out.NullIfEmpty = true, false, true
 	}
-	c.formed()
-	c.auditList(l, out, f)
+	o.formed()
+	o.auditList(l, out, f)
 	out.Items = l.Bodies(f)
-	return c.serialized(func() error {
+	return o.serialized(func() error {
 		switch {
-		case c.choice.Pretty && c.choice.Media == serial.JSON:
-			return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))
-		case (c.choice.Media == serial.JSON || c.choice.Media == serial.Protobuf) && c.zips() && l.CanZip():
-			return c.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
+		case o.choice.Pretty && o.choice.Media == serial.JSON:
+			return o.send(http.StatusOK,
+				indented(func(w io.Writer) error { return serial.WriteList(w, o.choice.Media, out) }))
+		case (o.choice.Media == serial.JSON || o.choice.Media == serial.Protobuf) && o.zips() && l.CanZip():
+			return o.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
 		}
-		return c.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) })
+		return o.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, o.choice.Media, out) })
 	})
 }

@@ -16,11 +16,13 @@ type forms struct {
 
 func newForms(cbor bool) forms {
 	f := forms{
-		media:         negotiate.Formats(cbor),
-		custom:        []serial.MediaType{serial.JSON, serial.YAML},
-		acceptable:    []string{"*/*"},
-		patches:       []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)},
-		customPatches: []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)},
+		media:      negotiate.Formats(cbor),
+		custom:     []serial.MediaType{serial.JSON, serial.YAML},
+		acceptable: []string{"*/*"},
+		patches: []string{string(types.JSONPatchType), string(types.MergePatchType),
+			string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)},
+		customPatches: []string{string(types.JSONPatchType), string(types.MergePatchType),
+			string(types.ApplyYAMLPatchType)},
 	}
 	if cbor {
 		f.custom = append(f.custom, serial.CBOR)

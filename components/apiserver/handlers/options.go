@@ -1,8 +1,11 @@
 package handlers
 
 import (
+	"net/http"
 	"net/url"
-	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -58,8 +61,24 @@ func (c *call) updateOptions() (*metav1.UpdateOptions, error) {
 	return o, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(o))
 }
 
-// isDryRun reads options that were validated: there is but one value.
-func isDryRun(dryRun []string) bool { return slices.Contains(dryRun, metav1.DryRunAll) }
+// managerName is the field manager of a write: the one that the request names, or the client's program.
+func managerName(r *http.Request, given string) string {
+	if given != "" {
+		return given
+	}
+	agent, _, _ := strings.Cut(r.UserAgent(), "/")
+	var out strings.Builder
+	for _, char := range agent {
+		if !unicode.IsPrint(char) {
+			continue
+		}
+		if out.Len()+utf8.RuneLen(char) > validation.FieldManagerMaxLength {
+			break
+		}
+		out.WriteRune(char)
+	}
+	return out.String()
+}
 
 // listOptions reads and checks the options of list, watch and deletecollection, and makes a predicate of the selectors.
 func (c *call) listOptions() (*metav1.ListOptions, cache.Predicate, error) {
@@ -76,7 +95,8 @@ func (c *call) listOptions() (*metav1.ListOptions, cache.Predicate, error) {
 	watchList := !c.api.config.NoWatchList
 	internalversion.SetListOptionsDefaults(&internal, watchList)
 	o.SendInitialEvents = internal.SendInitialEvents
-	if err := invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(&internal, watchList)); err != nil {
+	if err := invalidOptions("ListOptions",
+		metainternalvalidation.ValidateListOptions(&internal, watchList)); err != nil {
 		return nil, cache.Predicate{}, err
 	}
 	p, err := c.predicate(o)

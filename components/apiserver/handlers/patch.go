@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,7 +22,9 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/quantities"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -42,7 +45,10 @@ func (c *call) patch() error {
 	if kind == types.ApplyCBORPatchType {
 		kind, cbor = types.ApplyYAMLPatchType, true
 	}
-	body, err := c.readBody()
+	if kind == types.ApplyYAMLPatchType {
+		c.MayHaveUnknownFields = true
+	}
+	body, err := c.in.readBody()
 	if err != nil {
 		return err
 	}
@@ -50,26 +56,27 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	c.auditPatch(body, cbor)
-	p := patcher{call: c, kind: kind, cbor: cbor, body: body, options: o}
+	c.in.auditPatch(body, cbor)
+	p := patcher{call: c, kind: kind, cbor: cbor, body: body, options: o, manager: managerName(c.r, o.FieldManager)}
 	switch {
-	case c.sub != nil && c.sub.Scale != nil:
+	case c.IsScale():
 		return p.patchScale()
 	case kind == types.ApplyYAMLPatchType:
 		return p.applyObject()
 	}
-	e, _, err := c.run(change{next: p.next, options: updateOf(o), dryRun: o.DryRun})
+	e, _, err := c.change(registry.Change{Next: p.next, Options: updateOf(o), DryRun: o.DryRun})
 	if err != nil {
 		return err
 	}
-	return c.stored(http.StatusOK, e)
+	return c.out.stored(http.StatusOK, e)
 }
 
 // patchMedia is the form of the patch that the request carries.
 func (c *call) patchMedia() (string, error) {
-	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";") // a space before it is part of a type that nobody knows
+	// a space before it is part of a media type that doesn't exist
+	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
 	known := c.api.forms.patches
-	if c.kind.Custom != nil {
+	if c.Kind.Custom != nil {
 		known = c.api.forms.customPatches
 	}
 	if !slices.Contains(known, media) {
@@ -97,13 +104,18 @@ type patcher struct {
 	body    []byte
 	clean   bool // nothing is wrong with the body
 	options *metav1.PatchOptions
+	manager string // of the fields that it sets
 }
 
 // next patches the current object, in the version of the request.
-func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
-	p.alien = nil
-	into, ok := p.plainly(current.Object)
-	version := p.version
+func (p *patcher) next(current *cache.Entry) (api.Object, error) {
+	p.SubmittedGroupKind = nil
+	var into api.Object
+	ok := false
+	if !quantities.Suspicious(p.body) {
+		into, ok = p.plainly(current.Object)
+	}
+	version := p.Version
 	if !ok {
 		var err error
 		if into, version, err = p.merged(current); err != nil {
@@ -120,40 +132,42 @@ func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 			return nil, err
 		}
 	}
-	return p.track(current.Object, hub, p.options.FieldManager), nil
+	p.writer().Track(current.Object, hub, p.manager)
+	return hub, nil
 }
 
 // merged makes what becomes of the current object, and tells of which version that is.
-func (p *patcher) merged(current *cache.Entry) (kinds.Object, *kinds.Version, error) {
-	into := p.version.New()
+func (p *patcher) merged(current *cache.Entry) (api.Object, *api.Version, error) {
+	into := p.Version.New()
 	if p.kind != types.StrategicMergePatchType {
-		body, err := current.EncodedOnce(p.format(serial.JSON, cache.Whole))
+		body, err := current.EncodedOnce(p.Format(serial.JSON, cache.Whole))
 		if err != nil {
 			return nil, nil, err
 		}
 		return p.textual(body, into)
 	}
-	shown, err := p.fromHub(current.Object)
+	shown, err := p.FromHub(current.Object)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.strategic(serial.WithKind(shown, p.gvk), into); err != nil {
+	if err := p.strategic(serial.WithKind(shown, p.GVK), into); err != nil {
 		return nil, nil, err
 	}
-	return into, p.version, p.check(into)
+	return into, p.Version, p.Check(into)
 }
 
-// textual patches the JSON of an object by a JSON patch or a merge patch, and reads the outcome: of the version that it then says it is of.
-func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kinds.Version, error) {
-	patched, problems, got, err := p.reread(current, into, p.gvk)
+// textual patches the JSON of an object by a JSON patch or a merge patch, and reads the outcome: of the version that it
+// then says it is of.
+func (p *patcher) textual(current []byte, into api.Object) (api.Object, *api.Version, error) {
+	patched, problems, got, err := p.reread(current, into, p.GVK)
 	if err != nil {
 		return nil, nil, err
 	}
-	obj, version := got.(kinds.Object), p.version
-	if gvk := got.GetObjectKind().GroupVersionKind(); gvk != p.gvk && p.isCustom(got) {
-		version = p.misnamed(got, gvk)
+	obj, version := got.(api.Object), p.Version
+	if gvk := got.GetObjectKind().GroupVersionKind(); gvk != p.GVK && p.in.isCustom(got) {
+		version = p.in.misnamed(got, gvk)
 	} else if got != into {
-		version = p.call.kind.Readable(got.GetObjectKind().GroupVersionKind().GroupVersion())
+		version = p.Kind.Readable(got.GetObjectKind().GroupVersionKind().GroupVersion())
 	}
 	if version.Check != nil {
 		if err := version.Check(obj); err != nil {
@@ -165,7 +179,7 @@ func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kin
 
 // textualScale does that to a Scale.
 func (p *patcher) textualScale(current []byte, into runtime.Object) error {
-	patched, problems, _, err := p.reread(current, into, p.gvk)
+	patched, problems, _, err := p.reread(current, into, p.GVK)
 	if err != nil {
 		return err
 	}
@@ -173,38 +187,44 @@ func (p *patcher) textualScale(current []byte, into runtime.Object) error {
 }
 
 // reread patches JSON and reads it: into what is given or, if it is another version of the same then, as that.
-func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVersionKind) (patched []byte, problems []error, got runtime.Object, err error) {
+func (p *patcher) reread(
+	current []byte, into runtime.Object, gvk schema.GroupVersionKind,
+) (patched []byte, problems []error, got runtime.Object, err error) {
 	if patched, problems, err = p.patchText(current); err != nil {
 		return nil, nil, nil, err
 	}
 	strict := p.options.FieldValidation != metav1.FieldValidationIgnore
-	if names, ok := versionless(patched); ok && (p.call.kind.Custom == nil || p.isScale()) {
+	if names, ok := versionless(patched); ok && (p.Kind.Custom == nil || p.IsScale()) {
 		if !strict {
 			names = nil
 		}
 		return patched, append(problems, names...), into, nil
 	}
-	got, gotKind, err := p.decoded(patched, serial.JSON, &gvk, into, strict)
+	if err := p.in.checkQuantities(patched, serial.JSON, into, gvk); err != nil {
+		return nil, nil, nil, err
+	}
+	got, gotKind, err := p.in.decoded(patched, serial.JSON, &gvk, into, strict)
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, s.Errors()...)
 	}
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return nil, nil, nil, invalidPatch(string(patched), err.Error())
-	case p.isCustom(got):
+	case p.in.isCustom(got):
 	case *gotKind != gvk && (got == into || !p.isVersion(*gotKind)):
-		return nil, nil, nil, invalidPatch(string(patched), p.notConverted(got, *gotKind, gvk))
+		return nil, nil, nil, invalidPatch(string(patched), p.in.notConverted(got, *gotKind, gvk))
 	}
 	return patched, problems, got, nil
 }
 
 // isVersion tells whether gvk is a version, served or not, of what the request is about.
 func (p *patcher) isVersion(gvk schema.GroupVersionKind) bool {
-	return !p.isScale() && gvk.Kind == p.gvk.Kind && gvk.Kind == p.call.kind.Name && p.call.kind.Readable(gvk.GroupVersion()) != nil
+	return !p.IsScale() && gvk.Kind == p.GVK.Kind && gvk.Kind == p.Kind.Name &&
+		p.Kind.Readable(gvk.GroupVersion()) != nil
 }
 
-// versionless tells whether a patch took the apiVersion away, and what is wrong then. Upstream takes such JSON for that of its internal
-// types, which are not made for it: of all that an object has nothing is known there.
+// versionless tells whether a patch took the apiVersion away, and what is wrong then. Upstream takes such JSON for that
+// of its internal types, which are not made for it: of all that an object has nothing is known there.
 func versionless(patched []byte) (problems []error, ok bool) {
 	var top map[string]any
 	if kjson.UnmarshalCaseSensitivePreserveInts(patched, &top) != nil || top == nil {
@@ -233,12 +253,26 @@ func (p *patcher) complain(problems []error, patched string) error {
 	if p.options.FieldValidation == metav1.FieldValidationStrict {
 		return invalidPatch(patched, err.Error())
 	}
-	p.warnStrict(err)
+	p.in.warnStrict(err)
 	return nil
 }
 
+// checkContent refuses content, from which an object of the request's version is to be made, with quantities that can't
+// be computed with. Only the patch can have brought them.
+func (p *patcher) checkContent(content map[string]any) error {
+	if !quantities.Suspicious(p.body) {
+		return nil
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return p.in.checkQuantities(text, serial.JSON, p.Version.New(), p.GVK)
+}
+
 func invalidPatch(value any, detail string) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, detail)})
+	return apierrors.NewInvalid(schema.GroupKind{}, "",
+		field.ErrorList{field.Invalid(field.NewPath("patch"), value, detail)})
 }
 
 // jsonPatchOp is for strict decoding only: jsonpatch reads on its own. Clients are told its name.
@@ -281,7 +315,8 @@ func (p *patcher) patchText(current []byte) (patched []byte, problems []error, e
 	}
 	patched, err = operations.Apply(current)
 	if err != nil {
-		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{},
+			"", err.Error(), 0, false)
 	}
 	return patched, problems, nil
 }

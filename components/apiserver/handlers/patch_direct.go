@@ -7,36 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/scalar"
 )
 
-// Most patches say of a few fields what their values are to be: labels, annotations, a phase. Of those it needs no map nor text of
-// the object to see what becomes of it. Merge patches and strategic ones mean the same then.
+// Most patches say of a few fields what their values are to be: labels, annotations, a phase. Of those it needs no map
+// nor text of the object to see what becomes of it. Merge patches and strategic ones mean the same then.
 
-// plainly is the patched object, if that can be told by setting fields of the Go value. It has nothing of current's memory.
-func (p *patcher) plainly(current kinds.Object) (kinds.Object, bool) {
-	if p.kind == types.JSONPatchType || !p.fixed() || reflect.TypeOf(current) != reflect.TypeOf(p.version.New()) {
+// plainly is the patched object, if that can be told by setting fields of the Go value. It has nothing of current's
+// memory.
+func (p *patcher) plainly(current api.Object) (api.Object, bool) {
+	if p.kind == types.JSONPatchType || !p.HasStoredType() ||
+		reflect.TypeOf(current) != reflect.TypeOf(p.Version.New()) {
 		return nil, false
 	}
 	var patch map[string]any
-	if problems, err := kjson.UnmarshalStrict(p.body, &patch); err != nil || len(problems) > 0 || len(patch) == 0 || !isPlain(patch) {
+	if problems, err := kjson.UnmarshalStrict(p.body, &patch); err != nil || len(problems) > 0 || len(patch) == 0 ||
+		!isPlain(patch) {
 		return nil, false
 	}
-	out := copyOf(current)
-	if !setFields(reflect.ValueOf(out).Elem(), patch) || p.check(out) != nil {
+	out := current.DeepCopyObject().(api.Object)
+	if !setFields(reflect.ValueOf(out).Elem(), patch) || p.Check(out) != nil {
 		return nil, false
 	}
 	return out, true
-}
-
-// fixed tells whether what goes through an endpoint is of the Go type that is stored, and all of it known.
-func (d *endpoint) fixed() bool {
-	if d.books == nil || d.version.FromHub != nil || d.version.GroupVersion != d.kind.Hub {
-		return false
-	}
-	b := d.books()
-	return b != nil && !b.Verbatim()
 }
 
 // isPlain tells whether there is nothing in a patch but values for names: no lists, no directives.
@@ -89,7 +83,8 @@ func setField(at reflect.Value, f reflect.StructField, given any) bool {
 	return at.Kind() == reflect.Struct && !reflect.PointerTo(at.Type()).Implements(marshaler) && setFields(at, below)
 }
 
-// setTexts sets keys of a map, and takes out those that are null. Whether it is empty or not there at all is for others to tell.
+// setTexts sets keys of a map, and takes out those that are null. Whether it is empty or not there at all is for others
+// to tell.
 func setTexts(m *map[string]string, patch map[string]any) bool {
 	for key, given := range patch {
 		switch text, ok := given.(string); {

@@ -12,29 +12,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/registry"
+	"quintet.dev/quintet/components/apiserver/registry/registrytest"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// TestPlainPatches: over all kinds, what becomes of an object by a plain patch is what becomes of it by way of maps and text.
+// TestPlainPatches: over all kinds, what becomes of an object by a plain patch is what becomes of it by way of maps and
+// text.
 func TestPlainPatches(t *testing.T) {
-	_, endpoints := bookedDoors(t)
-	scheme := serial.NewScheme()
-	api := New(Config{Scheme: scheme, Codec: serial.NewCodec(scheme)})
+	api := apiOfAll(t)
 	told := 0
-	for name, d := range endpoints {
-		if !d.fixed() {
+	for key, d := range api.endpoints {
+		name := d.GVR.String() + "/" + key.Subresource
+		if !d.HasStoredType() {
 			continue
 		}
-		r, fill := rand.New(rand.NewPCG(3, 3)), randomFiller(3)
+		r, fill := rand.New(rand.NewPCG(3, 3)), registrytest.RandomFiller(3)
 		for range 4 {
-			current, other := d.kind.HubVersion().New(), d.kind.HubVersion().New()
+			current, other := d.Kind.HubVersion().New(), d.Kind.HubVersion().New()
 			fill.Fill(current)
 			fill.Fill(other)
 			current = again(t, d, current)
 			patch := plainPatch(t, r, other)
 			for _, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
-				p := &patcher{call: &call{endpoint: d, api: api}, kind: kind, body: patch, options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
-				before := copyOf(current)
+				p := &patcher{call: newCall(exchange{endpoint: d, api: api}, registry.Request{}), kind: kind,
+					body: patch, options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
+				before := current.DeepCopyObject()
 				got, ok := p.plainly(current)
 				if diff := cmp.Diff(before, current); diff != "" {
 					t.Fatalf("%s: the current object is changed\n%s", name, diff)
@@ -43,7 +47,7 @@ func TestPlainPatches(t *testing.T) {
 					continue
 				}
 				told++
-				want := d.version.New()
+				want := d.Version.New()
 				if err := byMaps(p, current, want); err != nil {
 					t.Fatalf("%s: %s is refused: %v", name, patch, err)
 				}
@@ -58,11 +62,25 @@ func TestPlainPatches(t *testing.T) {
 	}
 }
 
-// again is an object as it is when it has been stored as JSON.
-func again(t *testing.T, d *endpoint, obj kinds.Object) kinds.Object {
+// apiOfAll serves all kinds, without a store.
+func apiOfAll(t *testing.T) *API {
 	t.Helper()
-	text, err := json.Marshal(serial.WithKind(obj, d.gvk))
-	out := d.version.New()
+	scheme := serial.NewScheme()
+	var resources []registry.Resource
+	for _, kind := range kinds.Table(api.Deps{}) {
+		resources = append(resources, registry.Resource{Kind: kind})
+	}
+	return New(Config{
+		Registry: registry.New(registry.Config{Scheme: scheme, Resources: resources}),
+		Scheme:   scheme, Codec: serial.NewCodec(scheme),
+	})
+}
+
+// again is an object as it is when it has been stored as JSON.
+func again(t *testing.T, d *endpoint, obj api.Object) api.Object {
+	t.Helper()
+	text, err := json.Marshal(serial.WithKind(obj, d.GVK))
+	out := d.Version.New()
 	if err == nil {
 		err = json.Unmarshal(text, out)
 	}
@@ -72,20 +90,20 @@ func again(t *testing.T, d *endpoint, obj kinds.Object) kinds.Object {
 	return out
 }
 
-func byMaps(p *patcher, current kinds.Object, into runtime.Object) error {
+func byMaps(p *patcher, current api.Object, into runtime.Object) error {
 	if p.kind == types.StrategicMergePatchType {
 		return p.strategic(current, into)
 	}
-	text, err := json.Marshal(serial.WithKind(current, p.gvk))
+	text, err := json.Marshal(serial.WithKind(current, p.GVK))
 	if err != nil {
 		return err
 	}
-	_, _, err = p.textual(text, into.(kinds.Object))
+	_, _, err = p.textual(text, into.(api.Object))
 	return err
 }
 
 // plainPatch makes a patch of some of what an object has, but lists.
-func plainPatch(t *testing.T, r *rand.Rand, obj kinds.Object) []byte {
+func plainPatch(t *testing.T, r *rand.Rand, obj api.Object) []byte {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -115,7 +133,7 @@ func few(r *rand.Rand, content map[string]any) {
 }
 
 func TestPlainly(t *testing.T) {
-	_, endpoints := bookedDoors(t)
+	pods := apiOfAll(t).endpoints[registry.Key{GroupVersion: corev1.SchemeGroupVersion, Resource: "pods"}]
 	for _, c := range []struct {
 		body string
 		want bool
@@ -134,8 +152,10 @@ func TestPlainly(t *testing.T) {
 		{`{}`, false},
 		{`[]`, false},
 	} {
-		p := &patcher{call: &call{endpoint: endpoints["/v1, Resource=pods"]}, kind: types.MergePatchType, body: []byte(c.body), options: &metav1.PatchOptions{}}
-		current := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "x", "tier": "z"}}}
+		p := &patcher{call: &call{exchange: exchange{endpoint: pods}}, kind: types.MergePatchType, body: []byte(c.body),
+			options: &metav1.PatchOptions{}}
+		current := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a",
+			Labels: map[string]string{"app": "x", "tier": "z"}}}
 		if _, ok := p.plainly(current); ok != c.want {
 			t.Errorf("%s: plain is %t", c.body, ok)
 		}

@@ -20,27 +20,29 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // entry answers with one stored object.
-func (c *call) entry(code int, e *cache.Entry) error {
-	c.found()
-	switch c.choice.Shape {
+func (o *responder) entry(code int, e *cache.Entry) error {
+	o.found()
+	switch o.choice.Shape {
 	case negotiate.Table:
-		return c.table(code, &cache.List{Revision: e.Revision, Entries: []*cache.Entry{e}}, e.Object.GetResourceVersion())
+		return o.table(code, &cache.List{Revision: e.Revision, Entries: []*cache.Entry{e}},
+			e.Object.GetResourceVersion())
 	case negotiate.Metadata:
-		return c.body(code, c.metadata(), e)
+		return o.body(code, o.metadata(), e)
 	case negotiate.MetadataList:
-		return c.notAList()
+		return o.notAList()
 	}
-	return c.body(code, c.format(c.choice.Media, cache.Whole), e)
+	return o.body(code, o.Format(o.choice.Media, cache.Whole), e)
 }
 
 // metadata is the format of objects of which only the metadata is wanted.
-func (c *call) metadata() *cache.Format { return c.format(c.choice.Media, metadataShape(c.choice)) }
+func (o *responder) metadata() *cache.Format {
+	return o.Format(o.choice.Media, metadataShape(o.choice))
+}
 
 func metadataShape(choice negotiate.Choice) cache.Shape {
 	if choice.Version == metav1beta1.SchemeGroupVersion.Version {
@@ -49,29 +51,33 @@ func metadataShape(choice negotiate.Choice) cache.Shape {
 	return cache.Metadata
 }
 
-func (c *call) notAList() error {
-	if c.kind.Custom != nil && !c.isScale() {
+func (o *responder) notAList() error {
+	if o.Kind.Custom != nil && !o.IsScale() {
 		return errors.New("content is not a list")
 	}
-	return negotiate.NotAcceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s)", c.innerType(c.gvk.Kind)))
+	return negotiate.NotAcceptable(fmt.Sprintf(
+		"you requested PartialObjectMetadataList, but the requested object is not a list (*%s)",
+		o.innerType(o.GVK.Kind)))
 }
 
-func (c *call) isAList() error {
-	return negotiate.NotAcceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s)", c.innerType(c.kind.ListKind())))
+func (o *responder) isAList() error {
+	return negotiate.NotAcceptable(fmt.Sprintf(
+		"you requested PartialObjectMetadata, but the requested object is a list (*%s)",
+		o.innerType(o.Kind.ListKind())))
 }
 
 // innerType is what upstream calls a kind inside, which it tells in some messages.
-func (c *call) innerType(kind string) string {
-	if c.kind.Custom != nil && !c.isScale() {
-		if kind == c.kind.ListKind() {
+func (ep *endpoint) innerType(kind string) string {
+	if ep.Kind.Custom != nil && !ep.IsScale() {
+		if kind == ep.Kind.ListKind() {
 			return "unstructured.UnstructuredList"
 		}
 		return "unstructured.Unstructured"
 	}
-	if c.kind.Custom != nil {
-		return c.gvk.Version + "." + kind
+	if ep.Kind.Custom != nil {
+		return ep.GVK.Version + "." + kind
 	}
-	return innerPackage(c.gvk.Group) + "." + kind
+	return innerPackage(ep.GVK.Group) + "." + kind
 }
 
 func innerPackage(group string) string {
@@ -83,90 +89,78 @@ func innerPackage(group string) string {
 	}
 }
 
-func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
-	c.formed()
-	c.auditEntry(f, e)
-	return c.serialized(func() error {
+func (o *responder) body(code int, f *cache.Format, e *cache.Entry) error {
+	o.formed()
+	o.auditEntry(f, e)
+	return o.serialized(func() error {
 		body, err := e.EncodedOnce(f)
 		if err != nil {
 			return err
 		}
-		return c.object(code, body, f.Kind)
+		return o.object(code, body, f.Kind)
 	})
 }
 
 // found is told when there is something to answer with, and formed when it has the form that it is to be sent in.
-func (c *call) found() {
-	c.steps.Reach("About to write a response")
-	c.answering = c.times.Begin()
+func (o *responder) found() {
+	o.steps.Reach("About to write a response")
+	o.answering = o.times.Begin()
 }
 
-func (c *call) formed() { c.times.Add(latency.Transform, c.answering) }
+func (o *responder) formed() { o.times.Add(latency.Transform, o.answering) }
 
 // object answers with a body of the kind given.
-func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error {
-	if c.choice.Pretty && c.choice.Media == serial.JSON {
+func (o *responder) object(code int, body []byte, kind schema.GroupVersionKind) error {
+	if o.choice.Pretty && o.choice.Media == serial.JSON {
 		body = indent(body)
 	}
-	if before, after, ok := serial.Around(c.choice.Media, kind, len(body)); ok && len(before)+len(body)+len(after) < negotiate.GzipFrom {
-		c.pieces(code, before, body, after)
+	before, after, ok := serial.Around(o.choice.Media, kind, len(body))
+	if ok && len(before)+len(body)+len(after) < negotiate.GzipFrom {
+		o.pieces(code, before, body, after)
 		return nil
 	}
-	return c.send(code, func(w io.Writer) error { return serial.WriteObject(w, c.choice.Media, kind, body) })
+	return o.send(code, func(w io.Writer) error { return serial.WriteObject(w, o.choice.Media, kind, body) })
 }
 
 // pieces answers with what is too small to be compressed.
-func (c *call) pieces(code int, pieces ...[]byte) {
+func (o *responder) pieces(code int, pieces ...[]byte) {
 	size := 0
 	for _, p := range pieces {
 		size += len(p)
 	}
-	h := c.w.Header()
-	h.Set("Content-Type", c.choice.Media.String())
+	h := o.w.Header()
+	h.Set("Content-Type", o.choice.Media.String())
 	h.Set("Content-Length", strconv.Itoa(size))
-	c.w.WriteHeader(code)
+	o.w.WriteHeader(code)
 	for _, p := range pieces {
 		if len(p) > 0 {
-			_, _ = c.w.Write(p) // what fails can only be a connection that is gone
+			_, _ = o.w.Write(p) // what fails can only be a connection that is gone
 		}
 	}
 }
 
 // plain answers with an object that is in no cache: of the kind given, in its own version.
-func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind) error {
-	c.found()
+func (o *responder) plain(code int, obj runtime.Object, kind schema.GroupVersionKind) error {
+	o.found()
 	switch accessor, hasMeta := obj.(metav1.Object); {
-	case c.choice.Shape == "" || !hasMeta: // a Status has but one form
-	case c.choice.Shape == negotiate.Metadata:
-		kind = schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: c.choice.Shape}
-		obj = c.kind.Metadata(accessor)
-	case c.choice.Shape == negotiate.MetadataList:
-		return c.notAList()
-	case c.choice.Shape == negotiate.Table:
-		return c.plainTable(code, obj)
+	case o.choice.Shape == "" || !hasMeta: // a Status has but one form
+	case o.choice.Shape == negotiate.Metadata:
+		kind = schema.GroupVersionKind{Group: metav1.GroupName, Version: o.choice.Version, Kind: o.choice.Shape}
+		obj = o.Kind.Metadata(accessor)
+	case o.choice.Shape == negotiate.MetadataList:
+		return o.notAList()
+	case o.choice.Shape == negotiate.Table:
+		return o.plainTable(code, obj)
 	}
-	c.formed()
-	c.auditPlain(obj, kind)
-	return c.serialized(func() error {
-		body, err := serial.Body(obj, kind, c.choice.Media)
+	o.formed()
+	o.auditPlain(obj, kind)
+	return o.serialized(func() error {
+		body, err := serial.Body(obj, kind, o.choice.Media)
 		if err != nil {
 			return err
 		}
-		return c.object(code, body, kind)
+		return o.object(code, body, kind)
 	})
-}
-
-// unstored makes an entry of an object that was not written: the outcome of a dry run or of a virtual kind.
-func unstored(obj kinds.Object) *cache.Entry { return &cache.Entry{Object: obj} }
-
-// unwritten is the outcome of a dry run: obj as whoever reads it from the store would find it.
-func (c *call) unwritten(obj kinds.Object) (*cache.Entry, error) {
-	obj, err := c.kind.ToStore(obj)
-	if err != nil {
-		return nil, err
-	}
-	c.cache.Reread(obj)
-	return unstored(obj), nil
 }
 
 func indent(body []byte) []byte {
@@ -178,9 +172,9 @@ func indent(body []byte) []byte {
 }
 
 // send writes a response whose status is settled. What fails then can only cut the connection.
-func (c *call) send(code int, write func(io.Writer) error) error {
-	c.w.Header().Set("Content-Type", c.choice.Media.String())
-	out := &response{w: c.w, code: code, zip: c.zips()}
+func (o *responder) send(code int, write func(io.Writer) error) error {
+	o.w.Header().Set("Content-Type", o.choice.Media.String())
+	out := &response{w: o.w, code: code, zip: o.zips()}
 	if err := write(out); err != nil {
 		if out.started {
 			panic(answer.Cut)
@@ -192,8 +186,8 @@ func (c *call) send(code int, write func(io.Writer) error) error {
 }
 
 // sendZipped writes a response that is compressed already. What fails before its first byte is answered as an error.
-func (c *call) sendZipped(write func(io.Writer) error) error {
-	out := &zipped{call: c}
+func (o *responder) sendZipped(write func(io.Writer) error) error {
+	out := &zipped{o: o}
 	if err := write(out); err != nil {
 		if out.started {
 			panic(answer.Cut)
@@ -204,24 +198,24 @@ func (c *call) sendZipped(write func(io.Writer) error) error {
 }
 
 type zipped struct {
-	call    *call
+	o       *responder
 	started bool
 }
 
 func (z *zipped) Write(p []byte) (int, error) {
 	if !z.started {
 		z.started = true
-		h := z.call.w.Header()
-		h.Set("Content-Type", z.call.choice.Media.String())
+		h := z.o.w.Header()
+		h.Set("Content-Type", z.o.choice.Media.String())
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")
-		z.call.w.WriteHeader(http.StatusOK)
+		z.o.w.WriteHeader(http.StatusOK)
 	}
-	return z.call.w.Write(p)
+	return z.o.w.Write(p)
 }
 
 // zips tells whether what is large is compressed.
-func (c *call) zips() bool { return !c.api.config.NoCompression && negotiate.Gzip(c.r) }
+func (o *responder) zips() bool { return !o.api.config.NoCompression && negotiate.Gzip(o.r) }
 
 // response holds small bodies back, so that they get a Content-Length, and compresses large ones if the client allows.
 type response struct {

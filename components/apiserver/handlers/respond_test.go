@@ -9,7 +9,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
-// TestSendZipped: what fails before anything was sent is told; what fails later cuts the connection, as the answer has begun.
+// TestSendZipped: what fails before anything was sent is told; what fails later cuts the connection, as the answer has
+// begun.
 func TestSendZipped(t *testing.T) {
 	failure := errors.New("an object can't be converted")
 	for name, begins := range map[string]bool{"before": false, "later": true} {
@@ -17,7 +18,7 @@ func TestSendZipped(t *testing.T) {
 		var err error
 		cut := func() (p any) {
 			defer func() { p = recover() }()
-			err = (&call{w: w}).sendZipped(func(out io.Writer) error {
+			err = (&responder{exchange: &exchange{w: w}}).sendZipped(func(out io.Writer) error {
 				if begins {
 					_, _ = out.Write([]byte("{"))
 				}
@@ -32,15 +33,16 @@ func TestSendZipped(t *testing.T) {
 	}
 }
 
-// TestZips: answers are compressed for clients that name gzip, and for none that say when they like it better than other codings, or
-// not at all.
+// TestZips: answers are compressed for clients that name gzip, and for none that say when they like it better than
+// other codings, or not at all.
 func TestZips(t *testing.T) {
 	for header, want := range map[string]bool{
-		"gzip": true, "deflate, gzip": true, " gzip ,br": true, "": false, "br": false, "gzip;q=0": false, "gzip;q=0.5, br": false, "xgzip": false,
+		"gzip": true, "deflate, gzip": true, " gzip ,br": true, "": false, "br": false, "gzip;q=0": false,
+		"gzip;q=0.5, br": false, "xgzip": false,
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 		r.Header.Set("Accept-Encoding", header)
-		if got := (&call{r: r, api: &API{}}).zips(); got != want {
+		if got := (&responder{exchange: &exchange{r: r, api: &API{}}}).zips(); got != want {
 			t.Errorf("%q: got %v", header, got)
 		}
 	}

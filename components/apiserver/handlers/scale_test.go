@@ -9,7 +9,8 @@ import (
 // TestScaleRows: where none are wanted the Scale of a custom resource has no number to show.
 func TestScaleRows(t *testing.T) {
 	scale := &autoscalingv1.Scale{}
-	if own, custom := scaleRow(scale), customScaleRow(scale); own[1] != int32(0) || custom[1] != nil || custom[2] != int32(0) {
+	if own, custom := scaleRow(scale), customScaleRow(scale); own[1] != int32(0) || custom[1] != nil ||
+		custom[2] != int32(0) {
 		t.Errorf("got %v, %v", own, custom)
 	}
 	scale.Spec.Replicas = 2

@@ -13,7 +13,7 @@ import (
 
 // predicate is what the selectors of a list or watch choose, and the name in the path, if there is one.
 func (c *call) predicate(o *metav1.ListOptions) (p cache.Predicate, err error) {
-	p.In = c.version
+	p.In = c.Version
 	if o.LabelSelector != "" {
 		if p.Label, err = labels.Parse(o.LabelSelector); err != nil {
 			return p, apierrors.NewBadRequest(err.Error())
@@ -34,33 +34,34 @@ func (c *call) predicate(o *metav1.ListOptions) (p cache.Predicate, err error) {
 			p.Field = s
 		}
 	}
-	if c.name == "" {
+	if c.Name == "" {
 		return p, nil
 	}
 	if p.Field == nil {
-		p.Field = fields.OneTermEqualSelector("metadata.name", c.name)
-	} else if name, ok := p.Field.RequiresExactMatch("metadata.name"); !ok || name != c.name {
+		p.Field = fields.OneTermEqualSelector("metadata.name", c.Name)
+	} else if name, ok := p.Field.RequiresExactMatch("metadata.name"); !ok || name != c.Name {
 		return p, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 	}
 	return p, nil
 }
 
 // selectable translates a label of a field selector to that of the hub.
-func (c *call) selectable(label, value string) (string, string, error) {
-	known := c.kind.Fields[label] != nil
-	own := label == "metadata.name" || label == "metadata.namespace" && (c.kind.Namespaced || len(c.kind.Fields) == 0)
-	if c.version.Fields != nil {
-		if to, ok := c.version.Fields[label]; ok {
+func (ep *endpoint) selectable(label, value string) (string, string, error) {
+	known := ep.Kind.Fields[label] != nil
+	own := label == "metadata.name" || label == "metadata.namespace" && (ep.Kind.Namespaced || len(ep.Kind.Fields) == 0)
+	if ep.Version.Fields != nil {
+		if to, ok := ep.Version.Fields[label]; ok {
 			return to, value, nil
 		}
 	} else if own || known {
 		return label, value, nil
 	}
-	switch format := c.kind.Unselectable; {
+	switch format := ep.Kind.Unselectable; {
 	case format != "":
-		return "", "", fmt.Errorf(format, label, c.version.GroupVersion)
-	case len(c.kind.Fields) > 0 || c.version.Fields != nil:
+		return "", "", fmt.Errorf(format, label, ep.Version.GroupVersion)
+	case len(ep.Kind.Fields) > 0 || ep.Version.Fields != nil:
 		return "", "", fmt.Errorf("field label not supported: %s", label)
 	}
-	return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+	return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name",
+		"metadata.namespace")
 }

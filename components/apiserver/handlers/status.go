@@ -10,7 +10,7 @@ import (
 var statusKind = metav1.Unversioned.WithKind("Status")
 
 // success answers with a Status.
-func (c *call) success(code int, details *metav1.StatusDetails) error {
+func (o *responder) success(code int, details *metav1.StatusDetails) error {
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusSuccess, Details: details,
@@ -18,7 +18,7 @@ func (c *call) success(code int, details *metav1.StatusDetails) error {
 	if details == nil {
 		status.Code = int32(code)
 	}
-	return c.plain(code, status, statusKind)
+	return o.plain(code, status, statusKind)
 }
 
 func statusCode(s *metav1.Status) int32 {

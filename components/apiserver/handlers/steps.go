@@ -8,9 +8,11 @@ import (
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
-// spans are what the verbs are called in traces. Watches go on, and connections are somebody else's.
+// spans are the names of the verbs in traces. Watches have none, as they go on, nor have connections, which backends
+// serve.
 var spans = map[string]string{
-	"get": "Get", "list": "List", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete", "deletecollection": "Delete",
+	"get": "Get", "list": "List", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete",
+	"deletecollection": "Delete",
 }
 
 // traits are what a request is known by in traces and in the log.
@@ -25,8 +27,10 @@ func (c *call) traits() []attribute.KeyValue {
 	}
 	return []attribute.KeyValue{
 		attribute.String("accept", c.r.Header.Get("Accept")), tracing.AuditID(c.w.Header()),
-		attribute.String("client", client), attribute.String("api-group", c.info.APIGroup), attribute.String("api-version", c.info.APIVersion),
-		attribute.String("name", c.info.Name), attribute.String("subresource", c.info.Subresource), attribute.String("namespace", c.info.Namespace),
+		attribute.String("client", client), attribute.String("api-group", c.info.APIGroup),
+		attribute.String("api-version", c.info.APIVersion),
+		attribute.String("name", c.info.Name), attribute.String("subresource", c.info.Subresource),
+		attribute.String("namespace", c.info.Namespace),
 		attribute.String("protocol", c.r.Proto), attribute.String("resource", c.info.Resource),
 		attribute.String("scope", endpointmetrics.CleanScope(c.info)), attribute.String("url", c.r.URL.Path),
 		attribute.String("user-agent", agent), attribute.String("verb", endpointmetrics.NormalizedVerb(c.r)),
@@ -37,7 +41,7 @@ func (c *call) traits() []attribute.KeyValue {
 const longestAgent = 1024
 
 // serialized encodes and sends an answer: what audit adds up, and traces show, as one thing.
-func (c *call) serialized(send func() error) error {
-	defer c.steps.Part(c.ctx, "SerializeObject").End()
-	return c.times.Serialize(send)
+func (o *responder) serialized(send func() error) error {
+	defer o.steps.Part(o.ctx, "SerializeObject").End()
+	return o.times.Serialize(send)
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
+
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // strategic merges by the rules that the fields of the Go type carry.
@@ -30,7 +33,7 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	parts := parts{touched: current}
-	if !p.verbatim() { // else what lies in maps meanwhile is written anew
+	if !p.Verbatim() { // else what maps held meanwhile is encoded again
 		parts = partsOf(current, patch)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.touched)
@@ -41,15 +44,21 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
 	switch err {
 	case nil:
-	case mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+	case mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
+		mergepatch.ErrBadPatchFormatForRetainKeys,
 		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
 		return apierrors.NewBadRequest(err.Error())
 	case mergepatch.ErrNoListOfLists:
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+			err.Error(), 0, false)
 	default:
-		return internal(err.Error())
+		return registry.ClientFault(err.Error())
 	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into, p.options.FieldValidation != metav1.FieldValidationIgnore)
+	if err := p.checkContent(merged); err != nil {
+		return err
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into,
+		p.options.FieldValidation != metav1.FieldValidationIgnore)
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, s.Errors()...)
 	} else if err != nil {
@@ -58,6 +67,9 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 	parts.restore(into)
 	return p.complain(problems, fmt.Sprintf("%+v", patch))
 }
+
+// marshaler is what the JSON of some types is made by.
+var marshaler = reflect.TypeFor[json.Marshaler]()
 
 // parts are an object taken apart: what a patch touches, which has to be merged as a map, and the rest, which hasn't.
 type parts struct {
@@ -96,8 +108,8 @@ func plainNames(patch map[string]any) bool {
 	return true
 }
 
-// divide puts each field of a struct to what is touched or to the rest. Structs in structs, of which a patch says more, are
-// divided too: what is merged there depends on nothing beside it.
+// divide puts each field of a struct to what is touched or to the rest. Structs in structs, of which a patch says more,
+// are divided too: what is merged there depends on nothing beside it.
 func (p *parts) divide(v, touched, rest reflect.Value, patch map[string]any, at []int) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -113,7 +125,8 @@ func (p *parts) divide(v, touched, rest reflect.Value, patch map[string]any, at 
 			if len(at) == 0 {
 				p.names = append(p.names, name)
 			}
-		case named && isMap && f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(marshaler) && plainNames(below):
+		case named && isMap && f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(marshaler) &&
+			plainNames(below):
 			p.divide(v.Field(i), touched.Field(i), rest.Field(i), below, append(slices.Clone(at), i))
 		default:
 			touched.Field(i).Set(v.Field(i))

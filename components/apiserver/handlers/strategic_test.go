@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"quintet.dev/quintet/components/apiserver/fieldmanager"
+	"quintet.dev/quintet/components/apiserver/registry"
+	"quintet.dev/quintet/components/apiserver/registry/registrytest"
+	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestStrategicInParts: only what the patch touches is merged as a map, and that shows in no outcome.
@@ -33,12 +35,13 @@ func TestStrategicInParts(t *testing.T) {
 		`{"spec":{"containers":[{"name":"main","$patch":"delete"}]}}`,
 	}
 	for _, text := range patches {
-		current := trackedPod()
+		current := registrytest.Pod()
 		current.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 		current.ResourceVersion = "7"
 		before := current.DeepCopy()
 		got := &corev1.Pod{}
-		p := patcher{call: &call{endpoint: &endpoint{verbatim: func() bool { return false }}}, body: []byte(text), options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
+		p := patcher{call: &call{exchange: exchange{endpoint: merged}}, body: []byte(text),
+			options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
 		if err := p.strategic(current, got); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -58,27 +61,31 @@ func TestStrategicInParts(t *testing.T) {
 	}
 }
 
+// merged is an endpoint to objects in which nothing is kept as it was written.
+var merged = &endpoint{Endpoint: &registry.Endpoint{Verbatim: func() bool { return false }}}
+
 func mergedWhole(t *testing.T, current *corev1.Pod, patch string) *corev1.Pod {
 	t.Helper()
 	text, err := json.Marshal(current)
 	if err != nil {
 		t.Fatal(err)
 	}
-	merged, err := strategicpatch.StrategicMergePatch(text, []byte(patch), &corev1.Pod{})
+	whole, err := strategicpatch.StrategicMergePatch(text, []byte(patch), &corev1.Pod{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &corev1.Pod{}
-	if err := json.Unmarshal(merged, want); err != nil {
+	if err := json.Unmarshal(whole, want); err != nil {
 		t.Fatal(err)
 	}
 	return want
 }
 
 func BenchmarkStrategicStatus(b *testing.B) {
-	current := trackedPod()
+	current := registrytest.Pod()
 	current.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-	p := patcher{call: &call{endpoint: &endpoint{verbatim: func() bool { return false }}}, body: []byte(`{"status":{"message":"m"}}`), options: &metav1.PatchOptions{}}
+	p := patcher{call: &call{exchange: exchange{endpoint: merged}}, body: []byte(`{"status":{"message":"m"}}`),
+		options: &metav1.PatchOptions{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.strategic(current, &corev1.Pod{}); err != nil {
@@ -90,8 +97,11 @@ func BenchmarkStrategicStatus(b *testing.B) {
 // TestStrategicWritesAnew: what is kept as a client has written it goes through maps with the rest.
 func TestStrategicWritesAnew(t *testing.T) {
 	current := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{ "b":1, "a":2 }`)}}
-	verbatim := &endpoint{verbatim: func() bool { return fieldmanager.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]()) }}
-	p := patcher{call: &call{endpoint: verbatim}, body: []byte(`{"metadata":{"labels":{"a":"b"}}}`), options: &metav1.PatchOptions{}}
+	verbatim := &endpoint{Endpoint: &registry.Endpoint{Verbatim: func() bool {
+		return serial.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]())
+	}}}
+	p := patcher{call: &call{exchange: exchange{endpoint: verbatim}}, body: []byte(`{"metadata":{"labels":{"a":"b"}}}`),
+		options: &metav1.PatchOptions{}}
 	got := &appsv1.ControllerRevision{}
 	if err := p.strategic(current, got); err != nil {
 		t.Fatal(err)

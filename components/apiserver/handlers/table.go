@@ -16,20 +16,20 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // rowObject reads what of its object goes with each row of a Table.
-func (c *call) rowObject() (metav1.IncludeObjectPolicy, error) {
-	if c.r.URL.RawQuery == "" {
+func (o *responder) rowObject() (metav1.IncludeObjectPolicy, error) {
+	if o.r.URL.RawQuery == "" {
 		return "", nil
 	}
-	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(c.r.URL.Query().Get("includeObject"))}
-	switch errs := validation.ValidateTableOptions(&o); len(errs) {
+	options := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(o.r.URL.Query().Get("includeObject"))}
+	switch errs := validation.ValidateTableOptions(&options); len(errs) {
 	case 0:
-		return o.IncludeObject, nil
+		return options.IncludeObject, nil
 	case 1:
 		return "", apierrors.NewBadRequest("Unable to convert to Table as requested: " + errs[0].Error())
 	default:
@@ -38,59 +38,63 @@ func (c *call) rowObject() (metav1.IncludeObjectPolicy, error) {
 }
 
 // table answers with a Table. version is its resource version when that isn't the list's.
-func (c *call) table(code int, l *cache.List, version string) error {
-	include, err := c.rowObject()
+func (o *responder) table(code int, l *cache.List, version string) error {
+	include, err := o.rowObject()
 	if err != nil {
 		return err
 	}
 	entries := l.Entries
-	if order := c.kind.RowOrder; order != nil {
-		entries = slices.SortedStableFunc(slices.Values(entries), func(a, b *cache.Entry) int { return order(a.Object, b.Object) })
+	if order := o.Kind.RowOrder; order != nil {
+		entries = slices.SortedStableFunc(slices.Values(entries), func(a, b *cache.Entry) int {
+			return order(a.Object, b.Object)
+		})
 	}
-	rows := c.rows(include)
+	rows := o.rows(include)
 	t := serial.Table{
-		Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: rows.Make(entries), NullIfEmpty: c.kind.PlainRows, Now: c.api.config.Clock.Now(),
+		Kind: serial.TableKind(o.choice.Version), Meta: l.Meta(), Columns: o.Columns(), Rows: rows.Make(entries),
+		NullIfEmpty: o.Kind.PlainRows, Now: o.api.config.Clock.Now(),
 	}
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}
-	c.formed()
-	c.auditTable(l, t, rows)
-	if c.choice.Media == serial.JSON && !c.choice.Pretty && c.zips() && l.CanZip() && c.kind.Custom == nil { // whose rows are made with ages
-		return c.serialized(func() error {
-			return c.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
+	o.formed()
+	o.auditTable(l, t, rows)
+	// The rows of custom resources are made with ages.
+	if o.choice.Media == serial.JSON && !o.choice.Pretty && o.zips() && l.CanZip() && o.Kind.Custom == nil {
+		return o.serialized(func() error {
+			return o.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
 		})
 	}
-	return c.sendTable(code, t)
+	return o.sendTable(code, t)
 }
 
-func (c *call) sendTable(code int, t serial.Table) error {
-	write := func(w io.Writer) error { return serial.WriteTable(w, c.choice.Media, t) }
-	if c.choice.Pretty && c.choice.Media == serial.JSON {
+func (o *responder) sendTable(code int, t serial.Table) error {
+	write := func(w io.Writer) error { return serial.WriteTable(w, o.choice.Media, t) }
+	if o.choice.Pretty && o.choice.Media == serial.JSON {
 		write = indented(write)
 	}
-	return c.serialized(func() error { return c.send(code, write) })
+	return o.serialized(func() error { return o.send(code, write) })
 }
 
 // plainTable answers with the Table of one object that is in no cache.
-func (c *call) plainTable(code int, obj runtime.Object) error {
-	include, err := c.rowObject()
+func (o *responder) plainTable(code int, obj runtime.Object) error {
+	include, err := o.rowObject()
 	if err != nil {
 		return err
 	}
 	accessor := obj.(metav1.Object)
 	var cells []any
 	t := serial.Table{
-		Kind: serial.TableKind(c.choice.Version), Columns: c.columns(),
-		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()}, Now: c.api.config.Clock.Now(),
+		Kind: serial.TableKind(o.choice.Version), Columns: o.Columns(),
+		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()}, Now: o.api.config.Clock.Now(),
 	}
-	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
+	if scale, ok := obj.(*autoscalingv1.Scale); ok && o.IsScale() {
 		t.Columns, cells = scaleColumns(), scaleRow(scale)
-		if c.kind.Custom != nil {
+		if o.Kind.Custom != nil {
 			t.Columns, cells = customScaleColumns(), customScaleRow(scale)
 		}
 	} else {
-		cells = c.cells(obj.(kinds.Object))
+		cells = o.Cells(obj.(api.Object))
 	}
 	line, err := serial.NewLine(cells, nil)
 	if err != nil {
@@ -100,34 +104,34 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
-		row.Object, err = serial.Body(obj, c.gvk, serial.JSON)
+		row.Object, err = serial.Body(obj, o.GVK, serial.JSON)
 	default:
-		kind := schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: negotiate.Metadata}
-		row.Object, err = serial.Body(c.kind.Metadata(accessor), kind, serial.JSON)
+		kind := schema.GroupVersionKind{Group: metav1.GroupName, Version: o.choice.Version, Kind: negotiate.Metadata}
+		row.Object, err = serial.Body(o.Kind.Metadata(accessor), kind, serial.JSON)
 	}
 	t.Rows = func(yield func(serial.Row, error) bool) { yield(row, err) }
-	c.formed()
-	return c.sendTable(code, t)
+	o.formed()
+	return o.sendTable(code, t)
 }
 
 // rows is how objects are shown, with what is to go with them.
-func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
-	rows := cache.Rows{Version: c.version}
+func (o *responder) rows(include metav1.IncludeObjectPolicy) cache.Rows {
+	rows := cache.Rows{Version: o.Version}
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
-		rows.Format = c.format(serial.JSON, cache.Whole)
+		rows.Format = o.Format(serial.JSON, cache.Whole)
 	default:
-		rows.Format = c.format(serial.JSON, metadataShape(c.choice))
+		rows.Format = o.Format(serial.JSON, metadataShape(o.choice))
 	}
 	var lines *cache.Format
-	if c.kind.Custom == nil {
-		lines = c.format(serial.JSON, cache.Line)
+	if o.Kind.Custom == nil {
+		lines = o.Format(serial.JSON, cache.Line)
 	}
 	rows.Make = func(entries []*cache.Entry) iter.Seq2[serial.Row, error] {
 		return func(yield func(serial.Row, error) bool) {
 			for _, e := range entries {
-				row, err := c.row(e, lines, rows.Format)
+				row, err := o.row(e, lines, rows.Format)
 				if !yield(row, err) || err != nil {
 					return
 				}
@@ -137,28 +141,28 @@ func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 	return rows
 }
 
-// row is an object in the formats of lines and of what goes with them; nil for lines makes them of this version, and for the other
-// means that nothing does.
-func (c *call) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row, err error) {
-	begin := c.times.Begin()
+// row is an object in the formats of lines and of what goes with them; nil for lines makes them of this version, and
+// for the other means that nothing does.
+func (o *responder) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row, err error) {
+	begin := o.times.Begin()
 	if lines != nil {
 		row.Line, err = e.Encoded(lines)
 	} else {
-		row.Line, err = c.line(e)
+		row.Line, err = o.line(e)
 	}
-	c.times.Add(latency.Transform, begin)
+	o.times.Add(latency.Transform, begin)
 	if f != nil && err == nil {
 		row.Object, err = e.Encoded(f)
 	}
 	return row, err
 }
 
-func (c *call) line(e *cache.Entry) (serial.Line, error) {
-	shown, err := c.toWork(e)
+func (o *responder) line(e *cache.Entry) (serial.Line, error) {
+	shown, err := o.ToWork(e)
 	if err != nil {
 		return nil, err
 	}
-	return serial.NewLine(c.cells(shown.Object), nil)
+	return serial.NewLine(o.Cells(shown.Object), nil)
 }
 
 // indented makes JSON that people read, which can't be streamed.

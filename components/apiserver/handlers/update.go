@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/registry"
 )
 
 // update replaces an object, or creates it where the kind allows that.
@@ -14,7 +15,7 @@ func (c *call) update() error {
 	if err := c.isNamed(); err != nil {
 		return err
 	}
-	body, err := c.readBody()
+	body, err := c.in.readBody()
 	if err != nil {
 		return err
 	}
@@ -22,66 +23,68 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	media, err := c.bodyMedia()
+	media, err := c.in.bodyMedia()
 	if err != nil {
 		return err
 	}
-	if c.sub != nil && c.sub.Scale != nil {
+	if c.IsScale() {
 		return c.updateScale(o, body, media)
 	}
-	read := func() (kinds.Object, error) { return c.objectOf(body, media, o.FieldValidation) }
+	read := func() (api.Object, error) { return c.in.objectOf(body, media, o.FieldValidation) }
 	wanted, err := read()
 	if err != nil {
 		return err
 	}
 	c.steps.Reach("Conversion done")
-	c.auditRequest(wanted)
-	if err := c.sameName(wanted); err != nil {
+	c.in.auditRequest(wanted)
+	if err := c.SameName(wanted); err != nil {
 		return err
 	}
-	c.dropDuplicateOwners(wanted, duplicateOwners)
-	take := c.repeated(wanted, read)
-	ch := change{
-		next: func(current *cache.Entry) (kinds.Object, error) {
+	registry.DropDuplicateOwners(c.ctx, wanted)
+	take, w, manager := c.repeated(wanted, read), c.writer(), managerName(c.r, o.FieldManager)
+	ch := registry.Change{
+		Next: func(current *cache.Entry) (api.Object, error) {
 			obj, err := take()
 			if err != nil {
 				return nil, err
 			}
-			return c.track(current.Object, obj, o.FieldManager), nil
+			w.Track(current.Object, obj, manager)
+			return obj, nil
 		},
-		options: o, dryRun: o.DryRun, uid: wanted.GetUID(),
+		Options: o, DryRun: o.DryRun, UID: wanted.GetUID(),
 	}
-	if c.strategy.CreateOnUpdate {
-		ch.first = func() (kinds.Object, error) {
+	if c.Strategy.CreateOnUpdate {
+		ch.First = func() (api.Object, error) {
 			obj, err := take()
 			if err != nil {
 				return nil, err
 			}
-			return c.track(nil, obj, o.FieldManager), nil
+			w.Track(nil, obj, manager)
+			return obj, nil
 		}
-		ch.create = createOf(o.DryRun, o.FieldManager, o.FieldValidation)
+		ch.Create, ch.MayCreate = createOf(o.DryRun, o.FieldManager, o.FieldValidation), c.mayCreate
 	}
-	e, created, err := c.run(ch)
+	e, created, err := c.change(ch)
 	if err != nil {
 		return err
 	}
-	return c.stored(codeOf(created), e)
+	return c.out.stored(codeOf(created), e)
 }
 
-// repeated returns what gives out the wanted object, which may be changed then. Few updates need it again, as another writer was
-// faster: they read it again.
-func (c *call) repeated(wanted kinds.Object, again func() (kinds.Object, error)) func() (kinds.Object, error) {
-	return func() (obj kinds.Object, err error) {
+// repeated returns what gives out the wanted object, which may be changed then. Few updates need it again, as another
+// writer was faster: they read it again.
+func (c *call) repeated(wanted api.Object, again func() (api.Object, error)) func() (api.Object, error) {
+	return func() (obj api.Object, err error) {
 		if obj, wanted = wanted, nil; obj != nil {
 			return obj, nil
 		}
 		if obj, err = again(); err != nil {
 			return nil, err
 		}
-		if err := c.sameName(obj); err != nil {
+		if err := c.SameName(obj); err != nil {
 			return nil, err
 		}
-		c.dropDuplicateOwners(obj, duplicateOwners)
+		registry.DropDuplicateOwners(c.ctx, obj)
 		return obj, nil
 	}
 }

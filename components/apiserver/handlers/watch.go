@@ -16,12 +16,19 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// minWatch is how long a watch lives at least if nobody says; it ends at random before twice that, so that not all watches
-// come back at once.
+// minWatch is the least duration of a watch whose request sets no timeout; it ends at a random time before twice that,
+// so that not all watches are restarted at once.
 const minWatch = 30 * time.Minute
+
+// watchStream is the response to a watch, which grows.
+type watchStream struct {
+	*responder
+	*registry.Request
+}
 
 // watch sends changes as they come.
 func (c *call) watch() error {
@@ -29,10 +36,11 @@ func (c *call) watch() error {
 	switch {
 	case err != nil:
 		return err
-	case c.kind.Custom == nil && !slices.Contains(c.verbs, "watch"):
-		return apierrors.NewMethodNotSupported(c.resource, "watch")
+	case c.Kind.Custom == nil && !slices.Contains(c.verbs, "watch"):
+		return apierrors.NewMethodNotSupported(c.Resource, "watch")
 	}
-	events, err := c.eventWriter()
+	s := &watchStream{&c.out, &c.Request}
+	events, err := s.eventWriter()
 	if err != nil {
 		return err
 	}
@@ -47,9 +55,9 @@ func (c *call) watch() error {
 	defer cancel()
 	useful, behind := context.WithCancel(ctx)
 	defer behind()
-	watcher, err := c.cache.Watch(ctx, cache.WatchOptions{
+	watcher, err := c.Cache.Watch(ctx, cache.WatchOptions{
 		Behind:    behind,
-		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
+		Namespace: c.Namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
 		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
 		Deadline: c.api.config.Clock.Now().Add(timeout),
 	})
@@ -57,45 +65,46 @@ func (c *call) watch() error {
 		defer watcher.Close()
 	}
 	err = c.unready(err)
-	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
+	feed := func(ctx context.Context, out outlet) { s.follow(ctx, watcher, events, out) }
 	if (err != nil || timeout < 0) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		feed, err = func(_ context.Context, out outlet) { c.sendFailure(out, errOver) }, nil // it was over before it began
+		// it was over before it began
+		feed, err = func(_ context.Context, out outlet) { s.sendFailure(out, errOver) }, nil
 	}
-	switch streamed := c.choice.Stream(c.api.config.CBOR); {
+	switch streamed := c.out.choice.Stream(c.api.config.CBOR); {
 	case err == nil:
 		err = streamed
 	case apierrors.IsResourceExpired(err), apierrors.IsTimeout(err), errors.Is(err, cache.ErrUntold):
 		// A version that is too old, or too new, is told as if the watch had begun.
 		failure := err
-		feed, err = func(_ context.Context, out outlet) { c.sendFailure(out, failure) }, streamed
+		feed, err = func(_ context.Context, out outlet) { s.sendFailure(out, failure) }, streamed
 	}
 	if err != nil {
 		return err
 	}
 	if wsstream.IsWebSocketRequest(c.r) {
-		c.overWebSocket(ctx, func(ctx context.Context, out outlet) {
+		s.overWebSocket(ctx, func(ctx context.Context, out outlet) {
 			defer cutOff(useful, out.expire)()
 			feed(ctx, out)
 		})
 		return nil
 	}
-	c.overHTTP(ctx, func(ctx context.Context, out outlet) {
+	s.overHTTP(ctx, func(ctx context.Context, out outlet) {
 		defer cutOff(useful, out.expire)()
 		feed(ctx, out)
 	})
 	return nil
 }
 
-// lastWords is how long a watch that is over may go on to send what it has.
-const lastWords = 5 * time.Second
+// responseGrace is how long an ended watch may take to send its remaining events.
+const responseGrace = 5 * time.Second
 
-// cutOff makes writes fail some time after ctx has ended: a client that doesn't read must not keep a watch that is over. The
-// returned function ends that.
+// cutOff makes writes fail some time after ctx has ended: a client that doesn't read must not keep a watch that is
+// over. The returned function ends that.
 func cutOff(ctx context.Context, expire func(time.Time) error) (end func()) {
 	set := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(set)
-		_ = expire(time.Now().Add(lastWords))
+		_ = expire(time.Now().Add(responseGrace))
 	})
 	return func() {
 		if !stop() {
@@ -134,13 +143,13 @@ func (o *outlet) sendFrames(frames *cache.Frames, sent func(bytes int)) error {
 }
 
 // overHTTP sends what feed produces as a response that grows.
-func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet)) {
-	c.w.Header().Set("Content-Type", c.choice.Media.StreamType())
-	c.w.WriteHeader(http.StatusOK)
-	flusher := http.NewResponseController(c.w)
+func (s *watchStream) overHTTP(ctx context.Context, feed func(context.Context, outlet)) {
+	s.w.Header().Set("Content-Type", s.choice.Media.StreamType())
+	s.w.WriteHeader(http.StatusOK)
+	flusher := http.NewResponseController(s.w)
 	_ = flusher.Flush()
 	feed(ctx, outlet{expire: flusher.SetWriteDeadline, send: func(events []byte) error {
-		if _, err := c.w.Write(events); err != nil {
+		if _, err := s.w.Write(events); err != nil {
 			return err
 		}
 		return flusher.Flush()
@@ -148,11 +157,11 @@ func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet))
 }
 
 // follow sends events until the watch or the client ends; each batch is flushed once.
-func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventWriter, out outlet) {
+func (s *watchStream) follow(ctx context.Context, watcher *cache.Watcher, events eventWriter, out outlet) {
 	sent, start := func(int) {}, time.Now()
-	meter := c.api.config.Meter
+	meter := s.api.config.Meter
 	if meter != nil {
-		sent = meter.Sent(c.version.WithResource(c.kind.Resource))
+		sent = meter.Sent(s.Version.WithResource(s.Kind.Resource))
 	}
 	begun := false
 	for {
@@ -163,40 +172,41 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		batch, err := watcher.Next(ctx)
 		var frames *cache.Frames
 		if err == nil {
-			frames, err = events.frame(watcher, c.own(batch))
+			frames, err = events.frame(watcher, s.own(batch))
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errNoEvents), errors.Is(err, cache.ErrBehind), apierrors.IsServiceUnavailable(err):
 			return // the resource, or the server, goes, or the client is too slow: it comes back
-		case c.ends(err):
+		case s.ends(err):
 			return
 		case err != nil:
-			c.sendFailure(out, err)
+			s.sendFailure(out, err)
 			return
 		case out.sendFrames(frames, sent) != nil:
 			return
 		}
 		if meter != nil && endsInitial(batch) {
-			meter.Began(c.version.WithResource(c.kind.Resource), c.metricScope(), time.Since(start))
+			meter.Began(s.Version.WithResource(s.Kind.Resource), s.metricScope(), time.Since(start))
 		}
 	}
 }
 
-// own makes a bookmark of a custom resource one of the version that is asked for: it is no object of anybody's, and a
+// own makes a bookmark of a custom resource one of the version that is asked for: it is not a stored object, and a
 // webhook that converts must neither see it nor lose its annotation.
-func (c *call) own(events []cache.Event) []cache.Event {
+func (s *watchStream) own(events []cache.Event) []cache.Event {
 	last := len(events) - 1 // which is where bookmarks stand
-	if last < 0 || events[last].Type != cache.Bookmark || c.kind.Custom == nil || c.version.FromHub == nil {
+	if last < 0 || events[last].Type != cache.Bookmark || s.Kind.Custom == nil || s.Version.FromHub == nil {
 		return events
 	}
 	of := events[last].Entry
-	obj := c.version.New()
-	obj.GetObjectKind().SetGroupVersionKind(c.version.WithKind(c.kind.Name))
+	obj := s.Version.New()
+	obj.GetObjectKind().SetGroupVersionKind(s.Version.WithKind(s.Kind.Name))
 	obj.SetResourceVersion(of.Object.GetResourceVersion())
 	obj.SetAnnotations(of.Object.GetAnnotations())
-	return append(slices.Clone(events[:last]), cache.Event{Type: cache.Bookmark, Entry: &cache.Entry{Revision: of.Revision, Object: obj}})
+	bookmark := cache.Event{Type: cache.Bookmark, Entry: &cache.Entry{Revision: of.Revision, Object: obj}}
+	return append(slices.Clone(events[:last]), bookmark)
 }
 
 // endsInitial tells whether events say that the client now knows what there was when the watch began.
@@ -208,21 +218,21 @@ func endsInitial(events []cache.Event) bool {
 }
 
 // metricScope is what the call is about, as metrics have it.
-func (c *call) metricScope() string {
+func (s *watchStream) metricScope() string {
 	switch {
-	case c.name != "":
+	case s.Name != "":
 		return "resource"
-	case c.namespace != "":
+	case s.Namespace != "":
 		return "namespace"
 	}
 	return "cluster"
 }
 
 // sendFailure ends a watch by an event that says why.
-func (c *call) sendFailure(out outlet, failure error) {
+func (s *watchStream) sendFailure(out outlet, failure error) {
 	kind := metav1.Unversioned.WithKind("Status")
-	if body, err := serial.Body(answer.StatusOf(c.ctx, failure), kind, c.choice.Media); err == nil {
-		_ = out.send(serial.AppendWatchEvent(nil, c.choice.Media, "ERROR", kind, body))
+	if body, err := serial.Body(answer.StatusOf(s.ctx, failure), kind, s.choice.Media); err == nil {
+		_ = out.send(serial.AppendWatchEvent(nil, s.choice.Media, "ERROR", kind, body))
 	}
 }
 
@@ -231,20 +241,21 @@ type eventWriter interface {
 	frame(watcher *cache.Watcher, events []cache.Event) (*cache.Frames, error)
 }
 
-func (c *call) eventWriter() (eventWriter, error) {
-	switch c.choice.Shape {
+func (s *watchStream) eventWriter() (eventWriter, error) {
+	switch s.choice.Shape {
 	case negotiate.Table:
-		include, err := c.rowObject()
-		return &tableEvents{call: c, include: include}, err
+		include, err := s.rowObject()
+		return &tableEvents{responder: s.responder, include: include}, err
 	case negotiate.Metadata:
-		return &objectEvents{format: c.metadata()}, nil
+		return &objectEvents{format: s.metadata()}, nil
 	case negotiate.MetadataList:
 		return noEvents{}, nil
 	}
-	return &objectEvents{format: c.format(c.choice.Media, cache.Whole)}, nil
+	return &objectEvents{format: s.Format(s.choice.Media, cache.Whole)}, nil
 }
 
-// noEvents is asked for a list of each object, which can't be made: a watch ends without a word when there is something to be sent.
+// noEvents is asked for a list of each object, which can't be made: a watch ends without a word when there is something
+// to be sent.
 type noEvents struct{}
 
 func (noEvents) frame(_ *cache.Watcher, events []cache.Event) (*cache.Frames, error) {
@@ -254,7 +265,7 @@ func (noEvents) frame(_ *cache.Watcher, events []cache.Event) (*cache.Frames, er
 	return nil, errNoEvents
 }
 
-// errOver is told to those who ask for a watch that is over already.
+// errOver is the error of a watch request that has timed out already.
 var errOver = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
 	Message: context.DeadlineExceeded.Error(),
@@ -273,7 +284,7 @@ func (o *objectEvents) frame(watcher *cache.Watcher, events []cache.Event) (*cac
 
 // tableEvents sends each object as a Table of one row; only the first has the columns.
 type tableEvents struct {
-	call    *call
+	*responder
 	include metav1.IncludeObjectPolicy
 	started bool
 	frames  cache.Frames
@@ -296,13 +307,13 @@ func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {
 		include = metav1.IncludeMetadata // which says that the initial events are over
 	}
 	table := serial.Table{
-		Kind: serial.TableKind(t.call.choice.Version),
+		Kind: serial.TableKind(t.choice.Version),
 		Meta: metav1.ListMeta{ResourceVersion: e.Entry.Object.GetResourceVersion()},
-		Rows: t.call.rows(include).Make([]*cache.Entry{e.Entry}),
-		Now:  t.call.api.config.Clock.Now(),
+		Rows: t.rows(include).Make([]*cache.Entry{e.Entry}),
+		Now:  t.api.config.Clock.Now(),
 	}
 	if !t.started {
-		t.started, table.Columns = true, t.call.columns()
+		t.started, table.Columns = true, t.Columns()
 	}
 	body, err := serial.TableBody(table)
 	if err != nil {

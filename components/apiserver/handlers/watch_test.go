@@ -13,13 +13,14 @@ import (
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/registry"
+	"quintet.dev/quintet/components/apiserver/registry/registrytest"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestCutOff: when a watch is over its client gets a last while to read, and the connection is good for others after it.
+// TestCutOff: when a watch is over its client gets a last while to read, and the connection is good for others after
+// it.
 func TestCutOff(t *testing.T) {
 	set := make(chan time.Time, 2)
 	expire := func(at time.Time) error {
@@ -44,25 +45,29 @@ func TestCutOff(t *testing.T) {
 
 // TestSlowWatcherIsToldNothing: its watch ends, and what it was sent is all events.
 func TestSlowWatcherIsToldNothing(t *testing.T) {
-	maps := configMaps(t)
+	maps := registrytest.ConfigMaps(t, memory.New(nil))
 	behind, fell := context.WithCancel(t.Context())
 	w, err := maps.Watch(t.Context(), cache.WatchOptions{Behind: fell})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	for i := 0; behind.Err() == nil; i++ { // nobody reads
+	for i := 0; behind.Err() == nil; i++ { // the events are not read
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("m%d", i)}}
 		if _, err := maps.Create(t.Context(), maps.Key("a", obj.Name), obj, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := &call{endpoint: &endpoint{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
+	s := &watchStream{&responder{exchange: &exchange{
+		endpoint: &endpoint{Endpoint: &registry.Endpoint{Kind: maps.Kind(), Version: maps.Kind().HubVersion()}},
+		api:      &API{},
+	}}, &registry.Request{}}
 	var sent strings.Builder
-	c.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}, outlet{send: func(b []byte) error {
-		sent.Write(b)
-		return nil
-	}})
+	s.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)},
+		outlet{send: func(b []byte) error {
+			sent.Write(b)
+			return nil
+		}})
 	if strings.Contains(sent.String(), "ERROR") {
 		t.Errorf("sent: %s", sent.String())
 	}
@@ -80,31 +85,8 @@ func TestWatchBegins(t *testing.T) {
 	t.Run("many", func(t *testing.T) { testWatchBegins(t, 1200, 2) }) // more than are sent at once
 }
 
-// configMaps is a cache of config maps, in front of a store in memory, that runs until the test ends.
-func configMaps(t *testing.T) *cache.Cache { return configMapsIn(t, memory.New(nil)) }
-
-func configMapsIn(t *testing.T, store storage.Store) *cache.Cache {
-	t.Helper()
-	set, err := cache.NewSet(cache.Config{Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps := set.Add(&kinds.Kind{
-		Name: "ConfigMap", Resource: "configmaps", Prefix: "configmaps", Namespaced: true, Hub: corev1.SchemeGroupVersion,
-		Versions: []kinds.Version{{GroupVersion: corev1.SchemeGroupVersion, New: func() kinds.Object { return &corev1.ConfigMap{} }}},
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = set.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	return maps
-}
-
 func testWatchBegins(t *testing.T, many, atLeast int) {
-	maps := configMaps(t)
+	maps := registrytest.ConfigMaps(t, memory.New(nil))
 	ctx := t.Context()
 	for i := range many {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("m%04d", i)}}
@@ -118,7 +100,10 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 	}
 	defer w.Close()
 	begun := make(begins, 10)
-	c := &call{endpoint: &endpoint{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
+	s := &watchStream{&responder{exchange: &exchange{
+		endpoint: &endpoint{Endpoint: &registry.Endpoint{Kind: maps.Kind(), Version: maps.Kind().HubVersion()}},
+		api:      &API{},
+	}}, &registry.Request{}}
 	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
 	batches := 0
 	var running sync.WaitGroup
@@ -126,7 +111,7 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() {
-		c.follow(flowcontrol.WithInitializationSignal(ctx, begun), w, events, outlet{send: func([]byte) error {
+		s.follow(flowcontrol.WithInitializationSignal(ctx, begun), w, events, outlet{send: func([]byte) error {
 			if batches++; len(begun) > 0 {
 				t.Error("the watch has begun before its initial events are sent")
 			}

@@ -9,9 +9,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// overWebSocket sends what feed produces as messages, one for each event: text for JSON, else binary, without the length
-// that goes before it in other streams.
-func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, outlet)) {
+// overWebSocket sends what feed produces as messages, one for each event: text for JSON, else binary, without the
+// length that goes before it in other streams.
+func (s *watchStream) overWebSocket(ctx context.Context, feed func(context.Context, outlet)) {
 	websocket.Handler(func(ws *websocket.Conn) {
 		defer func() { _ = ws.Close() }()
 		ctx, cancel := context.WithCancel(ctx)
@@ -21,7 +21,7 @@ func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, out
 			cancel()
 		}()
 		feed(ctx, outlet{single: true, expire: ws.SetWriteDeadline, send: func(event []byte) error {
-			switch c.choice.Media {
+			switch s.choice.Media {
 			case serial.JSON:
 				return websocket.Message.Send(ws, string(event))
 			case serial.CBOR:
@@ -29,5 +29,5 @@ func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, out
 			}
 			return websocket.Message.Send(ws, event[serial.FrameLength:])
 		}})
-	}).ServeHTTP(c.w, c.r)
+	}).ServeHTTP(s.w, s.r)
 }

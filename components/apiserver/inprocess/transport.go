@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Transport is an http.RoundTripper that gives requests to a handler. The response is there with its first byte, so that
-// watches stream; closing its body, or the end of the request's context, ends the handler's context. Connections can't be
-// taken over: there are none.
+// Transport is an http.RoundTripper that gives requests to a handler. The response is there with its first byte, so
+// that watches stream; closing its body, or the end of the request's context, ends the handler's context. Connections
+// can't be taken over: there are none.
 type Transport struct {
 	// Handler may be set until the first request.
 	Handler http.Handler
@@ -30,7 +30,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Handler == nil {
 		return nil, errors.New("the server is not made yet")
 	}
-	// Nothing but its end is taken over from the context: a request that is made on behalf of another is a request of its own.
+	// Nothing but its end is taken over from the context: a request that is made on behalf of another is a request of
+	// its own.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	unhook := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
 	body, w := io.Pipe()

@@ -46,12 +46,13 @@ func TestRequest(t *testing.T) {
 	if got, want := string(body), "POST /a?b=c body system:apiserver <nil>"; got != want || err != nil {
 		t.Errorf("body %q, %v; want %q", got, err, want)
 	}
-	if response.StatusCode != http.StatusCreated || response.Header.Get("X-Kind") != "test" || response.Header.Get("X-Late") != "" {
+	if response.StatusCode != http.StatusCreated || response.Header.Get("X-Kind") != "test" ||
+		response.Header.Get("X-Late") != "" {
 		t.Errorf("status %d, header %v", response.StatusCode, response.Header)
 	}
 }
 
-// A response without a body can be over before anybody looks at it.
+// A response without a body can be over before it is read.
 func TestShortResponse(t *testing.T) {
 	c := client(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for range 2000 {

@@ -27,7 +27,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
 )
 
-// TestPartsOfFormerVersionsAreAlike: what the conversions of former versions take as it lies in memory is laid out as in the other version.
+// TestPartsOfFormerVersionsAreAlike: what the conversions of former versions take as it lies in memory is laid out as
+// in the other version.
 func TestPartsOfFormerVersionsAreAlike(t *testing.T) {
 	for _, pair := range [][2]any{
 		{appsv1.DeploymentStatus{}, appsv1beta1.DeploymentStatus{}},

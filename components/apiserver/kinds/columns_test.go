@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// shown is what testdata/tables.yaml says of a kind: its columns, as "Name type [format] [wide]", and the cells of objects a
-// day after they were made.
+// shown is what testdata/tables.yaml says of a kind: its columns, as "Name type [format] [wide]", and the cells of
+// objects a day after they were made.
 type shown struct {
 	Kind    string   `json:"kind"`
 	Columns []string `json:"columns"`
@@ -36,8 +37,8 @@ func TestTables(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]*Kind{}
-	for _, k := range Table(Deps{}) {
+	byName := map[string]*api.Kind{}
+	for _, k := range Table(api.Deps{}) {
 		byName[k.Hub.String()+"/"+k.Name] = k
 	}
 	for _, want := range all {
@@ -74,7 +75,7 @@ func columnText(c metav1.TableColumnDefinition) string {
 }
 
 // cellsOf are the cells of an object as they come out of JSON.
-func cellsOf(t *testing.T, k *Kind, text []byte) []any {
+func cellsOf(t *testing.T, k *api.Kind, text []byte) []any {
 	t.Helper()
 	hub := k.HubVersion()
 	obj := hub.New()
@@ -97,11 +98,11 @@ func cellsOf(t *testing.T, k *Kind, text []byte) []any {
 
 // TestRowOrder: flow schemas are shown in the order in which they are tried.
 func TestRowOrder(t *testing.T) {
-	for _, k := range Table(Deps{}) {
+	for _, k := range Table(api.Deps{}) {
 		if k.Resource != "flowschemas" {
 			continue
 		}
-		var objs []Object
+		var objs []api.Object
 		for _, text := range []string{
 			`{"metadata":{"name":"b"},"spec":{"matchingPrecedence":9}}`,
 			`{"metadata":{"name":"a"},"spec":{"matchingPrecedence":9}}`,

@@ -67,7 +67,8 @@ func filler(seed int64) *randfill.Filler {
 			s.Property = []string{c.String(5)}
 		},
 		func(s *apiextensionsv1.ResourceScope, c randfill.Continue) {
-			*s = []apiextensionsv1.ResourceScope{apiextensionsv1.ClusterScoped, apiextensionsv1.NamespaceScoped}[c.Intn(2)]
+			*s = []apiextensionsv1.ResourceScope{apiextensionsv1.ClusterScoped,
+				apiextensionsv1.NamespaceScoped}[c.Intn(2)]
 		},
 		func(j *apiextensionsv1.JSON, _ randfill.Continue) { j.Raw = []byte(`"a"`) },
 		func(j *apiextensionsv1beta1.JSON, c randfill.Continue) { j.Raw = []byte(`"a"`) },
@@ -108,7 +109,8 @@ func fillMetric(m *autoscalingv2.MetricSpec, c randfill.Continue) {
 		c.Fill(&m.Resource.Name)
 		m.Resource.Target = targets(averageValue, utilization)
 	case 1:
-		m.Type, m.ContainerResource = autoscalingv2.ContainerResourceMetricSourceType, &autoscalingv2.ContainerResourceMetricSource{}
+		m.Type, m.ContainerResource = autoscalingv2.ContainerResourceMetricSourceType,
+			&autoscalingv2.ContainerResourceMetricSource{}
 		c.Fill(&m.ContainerResource.Name)
 		c.Fill(&m.ContainerResource.Container)
 		m.ContainerResource.Target = targets(averageValue, utilization)
@@ -134,11 +136,13 @@ func fillMetricStatus(m *autoscalingv2.MetricStatus, c randfill.Continue) {
 	average := autoscalingv2.MetricValueStatus{AverageValue: someQuantity(c)}
 	switch c.Intn(5) {
 	case 0:
-		m.Type, m.Resource = autoscalingv2.ResourceMetricSourceType, &autoscalingv2.ResourceMetricStatus{Current: average}
+		m.Type, m.Resource = autoscalingv2.ResourceMetricSourceType,
+			&autoscalingv2.ResourceMetricStatus{Current: average}
 		c.Fill(&m.Resource.Name)
 		m.Resource.Current.AverageUtilization = someNumber(c)
 	case 1:
-		m.Type, m.ContainerResource = autoscalingv2.ContainerResourceMetricSourceType, &autoscalingv2.ContainerResourceMetricStatus{Current: average}
+		m.Type, m.ContainerResource = autoscalingv2.ContainerResourceMetricSourceType,
+			&autoscalingv2.ContainerResourceMetricStatus{Current: average}
 		c.Fill(&m.ContainerResource.Name)
 		c.Fill(&m.ContainerResource.Container)
 		m.ContainerResource.Current.AverageUtilization = someNumber(c)
@@ -151,7 +155,8 @@ func fillMetricStatus(m *autoscalingv2.MetricStatus, c randfill.Continue) {
 		c.Fill(&m.Object.Metric)
 		m.Object.Current.Value = someQuantity(c)
 	case 4:
-		m.Type, m.External = autoscalingv2.ExternalMetricSourceType, &autoscalingv2.ExternalMetricStatus{Current: average}
+		m.Type, m.External = autoscalingv2.ExternalMetricSourceType,
+			&autoscalingv2.ExternalMetricStatus{Current: average}
 		c.Fill(&m.External.Metric)
 		m.External.Current.Value = someQuantity(c)
 	}

@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// formerCase is what lies in the store in a version that nobody serves any more, and what upstream reads of it.
+// formerCase is an object stored in a version that is no longer served, and the object that upstream reads from it.
 type formerCase struct {
 	Stored unstructured.Unstructured `json:"stored"`
 	Read   unstructured.Unstructured `json:"read"`
@@ -46,15 +47,16 @@ func formerCases(t *testing.T) []formerCase {
 	return out
 }
 
-// TestFormerVersionsAreRead as JSON and as protobuf, with the defaults that they have; and are written in the version for that.
+// TestFormerVersionsAreRead as JSON and as protobuf, with the defaults that they have; and are written in the version
+// for that.
 func TestFormerVersionsAreRead(t *testing.T) {
-	left := map[string]*kinds.Kind{}
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	left := map[string]*api.Kind{}
+	for _, k := range kinds.Table(api.Deps{}) {
 		for i := range k.Former {
 			left[k.Former[i].WithKind(k.Name).String()] = k
 		}
 	}
-	kindOf := map[string]*kinds.Kind{}
+	kindOf := map[string]*api.Kind{}
 	for name, k := range left {
 		kindOf[name] = k
 	}
@@ -93,7 +95,7 @@ func TestFormerVersionsAreRead(t *testing.T) {
 }
 
 // lying are the forms in which an object may lie in the store.
-func lying(t *testing.T, v *kinds.Version, kind string, content unstructured.Unstructured) [][]byte {
+func lying(t *testing.T, v *api.Version, kind string, content unstructured.Unstructured) [][]byte {
 	t.Helper()
 	text, err := content.MarshalJSON()
 	if err != nil {
@@ -110,9 +112,9 @@ func lying(t *testing.T, v *kinds.Version, kind string, content unstructured.Uns
 	return [][]byte{text, message.Bytes()}
 }
 
-// rewritten checks that an object is written in the version in which its kind lies in the store, and read from there as it was, with
-// what the hub alone has by default.
-func rewritten(t *testing.T, k *kinds.Kind, storage *serial.Storage, obj kinds.Object) {
+// rewritten checks that an object is written in the version in which its kind lies in the store, and read from there as
+// it was, with what the hub alone has by default.
+func rewritten(t *testing.T, k *api.Kind, storage *serial.Storage, obj api.Object) {
 	t.Helper()
 	value, err := storage.Encode(obj)
 	if err != nil {

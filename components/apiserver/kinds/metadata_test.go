@@ -13,38 +13,44 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestMetadataAlone has no annotation that stands for a field; the object keeps it.
 func TestMetadataAlone(t *testing.T) {
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		if kind.Name != "DaemonSet" {
 			continue
 		}
-		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "1", "b": "c"}}}
-		if got := kind.Metadata(set); got.Name != "a" || len(got.Annotations) != 1 || got.Annotations["b"] != "c" || len(set.Annotations) != 2 {
+		set := &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "a",
+				Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "1", "b": "c"}}}
+		if got := kind.Metadata(set); got.Name != "a" || len(got.Annotations) != 1 || got.Annotations["b"] != "c" ||
+			len(set.Annotations) != 2 {
 			t.Errorf("%v of %v", got, set)
 		}
 	}
 }
 
-// TestMetadataAmongChanges: upstream tells faults of the metadata, of the change and of the object, amid those of the other fields, and
-// not in the same order for all kinds.
+// TestMetadataAmongChanges: upstream tells faults of the metadata, of the change and of the object, amid those of the
+// other fields, and not in the same order for all kinds.
 func TestMetadataAmongChanges(t *testing.T) {
-	meta := kinds.MetaErrors{
+	meta := api.MetaErrors{
 		Change: field.ErrorList{field.Invalid(field.NewPath("metadata", "change"), "", "")},
 		Object: field.ErrorList{field.Invalid(field.NewPath("metadata", "object"), "", "")},
 	}
 	of := func(group, resource string) migrationv1beta1.StorageVersionMigrationSpec {
-		return migrationv1beta1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}
+		return migrationv1beta1.StorageVersionMigrationSpec{
+			Resource: metav1.GroupResource{Group: group, Resource: resource}}
 	}
 	for _, c := range []struct {
 		kind     string
-		new, old kinds.Object
+		new, old api.Object
 		want     []string
 	}{
 		{
-			"ConfigMap", &corev1.ConfigMap{BinaryData: map[string][]byte{"/": nil}}, &corev1.ConfigMap{Immutable: ptr.To(true)},
+			"ConfigMap", &corev1.ConfigMap{BinaryData: map[string][]byte{"/": nil}},
+			&corev1.ConfigMap{Immutable: ptr.To(true)},
 			[]string{"metadata.change", "immutable", "binaryData", "metadata.object", "binaryData[/]"},
 		},
 		{
@@ -53,7 +59,8 @@ func TestMetadataAmongChanges(t *testing.T) {
 		},
 		{
 			"StorageVersionMigration",
-			&migrationv1beta1.StorageVersionMigration{Spec: of("A", "pods")}, &migrationv1beta1.StorageVersionMigration{Spec: of("", "pods")},
+			&migrationv1beta1.StorageVersionMigration{Spec: of("A", "pods")},
+			&migrationv1beta1.StorageVersionMigration{Spec: of("", "pods")},
 			[]string{"metadata.object", "spec.resource.group", "metadata.change", "spec"},
 		},
 	} {
@@ -75,7 +82,7 @@ func TestMetadataAmongChanges(t *testing.T) {
 // TestMetadataOfTheLibrary: what a library looks at is not looked at again.
 func TestMetadataOfTheLibrary(t *testing.T) {
 	kind := kindNamed(t, "APIService")
-	if kind.Strategy.Meta != kinds.MetaNothing || kind.Subresource("status").Strategy.Meta != kinds.MetaNothing {
+	if kind.Strategy.Meta != api.MetaNothing || kind.Subresource("status").Strategy.Meta != api.MetaNothing {
 		t.Error("changes of metadata are told of twice")
 	}
 	old := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.a.b", ResourceVersion: "1"}}
@@ -87,8 +94,8 @@ func TestMetadataOfTheLibrary(t *testing.T) {
 	}
 }
 
-func kindNamed(t *testing.T, name string) *kinds.Kind {
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+func kindNamed(t *testing.T, name string) *api.Kind {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		if kind.Name == name {
 			return kind
 		}

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // each calls f with random objects of every version of every kind.
-func each(t *testing.T, f func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object)) {
+func each(t *testing.T, f func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object)) {
 	t.Helper()
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	for _, k := range kinds.Table(api.Deps{}) {
 		for i := range k.Versions {
 			v := &k.Versions[i]
 			t.Run(v.WithKind(k.Name).String(), func(t *testing.T) {
@@ -30,7 +31,7 @@ func each(t *testing.T, f func(t *testing.T, k *kinds.Kind, v *kinds.Version, ob
 }
 
 func TestDefaultingIsIdempotent(t *testing.T) {
-	each(t, func(t *testing.T, _ *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, _ *api.Kind, v *api.Version, obj api.Object) {
 		if v.Default == nil {
 			return
 		}
@@ -43,10 +44,10 @@ func TestDefaultingIsIdempotent(t *testing.T) {
 	})
 }
 
-// TestConversionsKeepEverything: what is stored goes through every other version and comes back the same, and what comes in
-// another version is shown in it the same.
+// TestConversionsKeepEverything: what is stored goes through every other version and comes back the same, and what
+// comes in another version is shown in it the same.
 func TestConversionsKeepEverything(t *testing.T) {
-	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		if v.ToHub == nil {
 			return
 		}
@@ -65,7 +66,7 @@ func TestConversionsKeepEverything(t *testing.T) {
 		if reflect.TypeOf(shown) != reflect.TypeOf(v.New()) {
 			t.Fatalf("FromHub made a %T", shown)
 		}
-		back, err := v.ToHub(shown.DeepCopyObject().(kinds.Object))
+		back, err := v.ToHub(shown.DeepCopyObject().(api.Object))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +79,7 @@ func TestConversionsKeepEverything(t *testing.T) {
 			v.Default(obj)
 		}
 		bare(obj)
-		stored, err := v.ToHub(obj.DeepCopyObject().(kinds.Object))
+		stored, err := v.ToHub(obj.DeepCopyObject().(api.Object))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,9 +93,9 @@ func TestConversionsKeepEverything(t *testing.T) {
 }
 
 // sameObjects compares all but what objects say of their own version.
-func sameObjects(t *testing.T, what string, want, got kinds.Object) {
+func sameObjects(t *testing.T, what string, want, got api.Object) {
 	t.Helper()
-	for _, obj := range []kinds.Object{want, got} {
+	for _, obj := range []api.Object{want, got} {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	if !apiequality.Semantic.DeepEqual(want, got) {
@@ -103,15 +104,15 @@ func sameObjects(t *testing.T, what string, want, got kinds.Object) {
 }
 
 func TestHooksTakeAnything(t *testing.T) {
-	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		if v.GroupVersion != k.Hub {
 			return
 		}
 		if v.Default != nil {
 			v.Default(obj)
 		}
-		old := obj.DeepCopyObject().(kinds.Object)
-		strategies := []*kinds.Strategy{&k.Strategy}
+		old := obj.DeepCopyObject().(api.Object)
+		strategies := []*api.Strategy[api.Object]{&k.Strategy}
 		for i := range k.Subresources {
 			if s := k.Subresources[i].Strategy; s != nil {
 				strategies = append(strategies, s)
@@ -153,7 +154,7 @@ func TestHooksTakeAnything(t *testing.T) {
 
 // An update that changes nothing is not a change, and is allowed.
 func TestStatusWritesKeepTheSpec(t *testing.T) {
-	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		sub := k.Subresource("status")
 		if v.GroupVersion != k.Hub || sub == nil {
 			return
@@ -178,7 +179,7 @@ func TestStatusWritesKeepTheSpec(t *testing.T) {
 	})
 }
 
-func bare(obj kinds.Object) {
+func bare(obj api.Object) {
 	obj.SetAnnotations(nil)
 	obj.SetManagedFields(nil)
 }

@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// TestRereadIsWhatIsStored: what becomes of a written object in memory is to the last bit what another server reads from the store.
+// TestRereadIsWhatIsStored: what becomes of a written object in memory is to the last bit what another server reads
+// from the store.
 func TestRereadIsWhatIsStored(t *testing.T) {
 	for _, media := range []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON} {
 		t.Run(media, func(t *testing.T) { rereadAsStored(t, media) })
@@ -24,14 +26,15 @@ func TestRereadIsWhatIsStored(t *testing.T) {
 
 func rereadAsStored(t *testing.T, media string) {
 	dropped := 0
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		if kind.Virtual() {
 			continue
 		}
 		stored := serial.NewStorage(kind, media)
 		for seed := range int64(20) {
 			obj := kind.HubVersion().New()
-			filler(seed).NilChance(0.2).NumElements(0, 2).Funcs(func(v *apiextensionsv1.CustomResourceConversion, c randfill.Continue) {
+			filler(seed).NilChance(0.2).NumElements(0,
+				2).Funcs(func(v *apiextensionsv1.CustomResourceConversion, c randfill.Continue) {
 				if c.FillNoCustom(v); v.Webhook != nil {
 					v.Webhook.ConversionReviewVersions = []string{"v1"} // there must be some
 				}
@@ -52,7 +55,7 @@ func rereadAsStored(t *testing.T, media string) {
 			}
 			obj.SetResourceVersion("")
 			obj.GetObjectKind().SetGroupVersionKind(kind.Hub.WithKind(kind.Name))
-			value, err := stored.Encode(obj.DeepCopyObject().(kinds.Object))
+			value, err := stored.Encode(obj.DeepCopyObject().(api.Object))
 			if err != nil {
 				t.Fatal(kind.Name, err)
 			}
@@ -67,7 +70,8 @@ func rereadAsStored(t *testing.T, media string) {
 			}
 			obj.GetObjectKind().SetGroupVersionKind(back.GetObjectKind().GroupVersionKind())
 			if !reflect.DeepEqual(obj, back) {
-				t.Errorf("%s, seed %d: -read +in memory\n%s", kind.Name, seed, cmp.Diff(back, obj, cmp.Exporter(func(reflect.Type) bool { return true })))
+				t.Errorf("%s, seed %d: -read +in memory\n%s", kind.Name, seed,
+					cmp.Diff(back, obj, cmp.Exporter(func(reflect.Type) bool { return true })))
 				break
 			}
 		}

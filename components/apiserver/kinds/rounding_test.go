@@ -9,12 +9,14 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// TestAmountsAreRounded to thousandths, wherever resources are listed; but for runtime classes, whose overhead is taken as it is.
+// TestAmountsAreRounded to thousandths, wherever resources are listed; but for runtime classes, whose overhead is taken
+// as it is.
 func TestAmountsAreRounded(t *testing.T) {
 	tiny, rounded := resource.MustParse("1n"), resource.MustParse("1m")
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		if kind.Name == "RuntimeClass" {
 			continue
 		}

@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// TestEncodingGoesRound: every kind, in every version that is served, comes back from JSON, YAML and protobuf as it went.
+// TestEncodingGoesRound: every kind, in every version that is served, comes back from JSON, YAML and protobuf as it
+// went.
 func TestEncodingGoesRound(t *testing.T) {
 	codec := serial.NewCodec(serial.NewScheme())
-	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		if v.Unserved {
 			return
 		}
@@ -31,14 +33,14 @@ func TestEncodingGoesRound(t *testing.T) {
 			if err != nil || *got != gvk {
 				t.Fatalf("%s: %v, %v", m, got, err)
 			}
-			sameObjects(t, m.String(), obj, back.(kinds.Object))
+			sameObjects(t, m.String(), obj, back.(api.Object))
 		}
 	})
 }
 
 // TestStorageGoesRound: what is stored is read back as it was, and what was read is stored in the same bytes again.
 func TestStorageGoesRound(t *testing.T) {
-	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
+	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		if v.GroupVersion != k.Hub || k.Virtual() {
 			return
 		}
@@ -73,18 +75,20 @@ func TestStorageGoesRound(t *testing.T) {
 
 // TestClaimsOfLongAgo: claims were once stored with the older form of their source alone. They are read with both.
 func TestClaimsOfLongAgo(t *testing.T) {
-	var claims *kinds.Kind
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	var claims *api.Kind
+	for _, k := range kinds.Table(api.Deps{}) {
 		if k.Resource == "persistentvolumeclaims" {
 			claims = k
 		}
 	}
 	group := "example.com"
 	for name, source := range map[string]*corev1.TypedLocalObjectReference{
-		"of a claim": {Kind: "PersistentVolumeClaim", Name: "c"}, "of something else": {APIGroup: &group, Kind: "K", Name: "n"}, "none": nil,
+		"of a claim":        {Kind: "PersistentVolumeClaim", Name: "c"},
+		"of something else": {APIGroup: &group, Kind: "K", Name: "n"}, "none": nil,
 	} {
 		stored := serial.NewStorage(claims, runtime.ContentTypeProtobuf)
-		value, err := stored.Encode(&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}})
+		value, err := stored.Encode(
+			&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}})
 		if err != nil {
 			t.Fatal(err)
 		}

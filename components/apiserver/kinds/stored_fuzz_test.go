@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // FuzzStored: whatever lies in the store is refused, or read, and then written and read again the same.
 func FuzzStored(f *testing.F) {
 	var stored []*serial.Storage
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	for _, k := range kinds.Table(api.Deps{}) {
 		if k.Virtual() {
 			continue
 		}

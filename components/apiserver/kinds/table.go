@@ -1,223 +1,67 @@
+// Package kinds is the table of the API: what is served, under which names and versions. Package api defines what a row
+// is. The rows of a group are in the folder of the group, with how its kinds behave when they are created, changed and
+// shown.
 package kinds
 
 import (
-	"context"
 	"slices"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/utils/clock"
-
-	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/admissionregistration"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/kinds/apiextensions"
+	"quintet.dev/quintet/components/apiserver/kinds/apiregistration"
+	"quintet.dev/quintet/components/apiserver/kinds/apiserverinternal"
+	"quintet.dev/quintet/components/apiserver/kinds/apps"
+	"quintet.dev/quintet/components/apiserver/kinds/autoscaling"
+	"quintet.dev/quintet/components/apiserver/kinds/batch"
+	"quintet.dev/quintet/components/apiserver/kinds/certificates"
+	"quintet.dev/quintet/components/apiserver/kinds/coordination"
+	"quintet.dev/quintet/components/apiserver/kinds/core"
+	"quintet.dev/quintet/components/apiserver/kinds/discovery"
+	"quintet.dev/quintet/components/apiserver/kinds/events"
+	"quintet.dev/quintet/components/apiserver/kinds/flowcontrol"
+	"quintet.dev/quintet/components/apiserver/kinds/networking"
+	"quintet.dev/quintet/components/apiserver/kinds/node"
+	"quintet.dev/quintet/components/apiserver/kinds/policy"
+	"quintet.dev/quintet/components/apiserver/kinds/rbac"
+	"quintet.dev/quintet/components/apiserver/kinds/resource"
+	"quintet.dev/quintet/components/apiserver/kinds/reviews"
+	"quintet.dev/quintet/components/apiserver/kinds/scheduling"
+	"quintet.dev/quintet/components/apiserver/kinds/storage"
+	"quintet.dev/quintet/components/apiserver/kinds/storagemigration"
 )
 
-// Deps are what rows need from the rest of the server. Every field may be nil; what it serves is then left out
-// (services get no addresses) or answered with 503 (reviews and bindings).
-type Deps struct {
-	// Clock stamps conditions; the real one if nil.
-	Clock clock.PassiveClock
+// Table lists every built-in kind, by API group, with all its versions: which of them are served is for the server to
+// say. It makes new rows at each call.
+func Table(deps api.Deps) []*api.Kind {
+	return slices.Concat(
+		core.Kinds(deps),
+		events.Kinds(),
 
-	// Services allocates cluster IPs and node ports.
-	Services ServiceAllocator
+		// Workloads: they run pods, and say how many and in which order.
+		apps.Kinds(deps),
+		autoscaling.Kinds(deps),
+		batch.Kinds(deps),
+		policy.Kinds(),
+		scheduling.Kinds(),
 
-	// AllowPrivileged lets containers ask for privileged mode.
-	AllowPrivileged bool
+		// Authorization, admission and the API itself.
+		admissionregistration.Kinds(deps),
+		reviews.Kinds(deps),
+		apiextensions.Kinds(),
+		apiregistration.Kinds(deps),
+		certificates.Kinds(deps),
+		flowcontrol.Kinds(),
+		apiserverinternal.Kinds(),
+		rbac.Kinds(),
 
-	// ScaleToZero lets autoscalers have 0 minReplicas.
-	ScaleToZero bool
-
-	// NominateBound lets pods that have a node be nominated for others.
-	NominateBound bool
-
-	// StrictServiceNames has names of new Services, and of those that Ingresses send to, begin with a letter.
-	StrictServiceNames bool
-	// OpenCIDRStatus lets whoever writes a ServiceCIDR write its status with it.
-	OpenCIDRStatus bool
-
-	// NamespaceLabels returns the labels of a namespace; where it is nil, nothing is refused for what they lack.
-	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
-	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
-	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
-
-	// Issued is told of certificates that were issued to who asked for a duration, and whether they got it; nil tells nobody.
-	Issued func(signer string, honored bool)
-
-	// Stored returns an object as the caches have it, and Resolve the resource of a kind that is served.
-	Stored  func(ctx context.Context, resource schema.GroupResource, namespace, name string) (Object, error)
-	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-
-	// Bind answers a POST to bindings; the object returned is ignored.
-	Bind func(ctx context.Context, b *corev1.Binding, asked Asked) (*corev1.Binding, error)
-
-	// ComponentStatuses are the components of that name, or all for "", as they are now.
-	ComponentStatuses func(ctx context.Context, name string) []*corev1.ComponentStatus
-
-	// The reviews: each gets an object that it owns and returns it with its status filled in.
-	TokenReview              func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
-	SelfSubjectReview        func(ctx context.Context, r *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error)
-	SubjectAccessReview      func(ctx context.Context, r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
-	LocalSubjectAccessReview func(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error)
-	SelfSubjectAccessReview  func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
-	SelfSubjectRulesReview   func(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error)
-}
-
-func (d Deps) podRules() podspec.Rules { return podspec.Rules{Privileged: d.AllowPrivileged} }
-
-func (d Deps) now() time.Time {
-	if d.Clock == nil {
-		return clock.RealClock{}.Now()
-	}
-	return d.Clock.Now()
-}
-
-// ServiceAllocator gives services what must be unique in the cluster; see Strategy.Allocate for its life cycle.
-type ServiceAllocator interface {
-	// Allocate writes cluster IPs, node ports and health check port into new (nil on delete), and plans the release of
-	// what old (nil on create) had and new has no more.
-	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(Outcome), err error)
-	// Primary is the family that services have unless they ask for another.
-	Primary() corev1.IPFamily
-}
-
-// Table lists every built-in kind, by API group, with all its versions: which of them are served is for the server to say. It makes
-// new rows at each call.
-func Table(deps Deps) []*Kind {
-	return slices.Concat(coreKinds(deps), workloadKinds(deps), accessKinds(deps), platformKinds(deps))
-}
-
-// coreKinds are those of the API without a group name.
-func coreKinds(deps Deps) []*Kind {
-	return []*Kind{
-		// core
-		namespaces(),
-		nodes(),
-		pods(deps),
-		bindings(deps),
-		componentStatuses(deps),
-		eventKind(),
-		configMaps(),
-		secrets(),
-		serviceAccounts(),
-		services(deps),
-		endpoints(),
-		podTemplates(deps),
-		replicationControllers(deps),
-		persistentVolumes(deps),
-		persistentVolumeClaims(),
-		resourceQuotas(),
-		limitRanges(),
-	}
-}
-
-// workloadKinds run pods, and say how many and in which order.
-func workloadKinds(deps Deps) []*Kind {
-	return []*Kind{
-		// apps
-		deployments(deps),
-		replicaSets(deps),
-		daemonSets(deps),
-		statefulSets(deps),
-		controllerRevisions(),
-
-		// autoscaling
-		horizontalPodAutoscalers(deps),
-
-		// batch
-		jobs(deps),
-		cronJobs(deps),
-
-		// policy
-		podDisruptionBudgets(),
-
-		// scheduling.k8s.io
-		priorityClasses(),
-	}
-}
-
-// accessKinds say who may do what, and what a request has to pass.
-func accessKinds(deps Deps) []*Kind {
-	return []*Kind{
-		// admissionregistration.k8s.io
-		validatingWebhooks(),
-		mutatingWebhooks(),
-		validatingPolicies(deps),
-		validatingPolicyBindings(deps),
-		mutatingPolicies(deps),
-		mutatingPolicyBindings(deps),
-
-		// authentication.k8s.io, authorization.k8s.io
-		tokenReviews(deps),
-		selfSubjectReviews(deps),
-		subjectAccessReviews(deps),
-		localSubjectAccessReviews(deps),
-		selfSubjectAccessReviews(deps),
-		selfSubjectRulesReviews(deps),
-
-		// apiextensions.k8s.io
-		customResourceDefinitions(),
-
-		// apiregistration.k8s.io
-		apiServices(deps),
-
-		// certificates.k8s.io
-		certificateSigningRequests(deps),
-		clusterTrustBundles(),
-
-		// flowcontrol.apiserver.k8s.io
-		flowSchemas(),
-		priorityLevels(),
-
-		// internal.apiserver.k8s.io
-		storageVersions(),
-
-		// rbac.authorization.k8s.io
-		roles(),
-		roleBindings(),
-		clusterRoles(),
-		clusterRoleBindings(),
-	}
-}
-
-// platformKinds are what pods run on: nodes, network, storage.
-func platformKinds(deps Deps) []*Kind {
-	return []*Kind{
-		// coordination.k8s.io
-		leases(),
-		leaseCandidates(),
-
-		// discovery.k8s.io
-		endpointSlices(),
-
-		// networking.k8s.io
-		ingresses(deps),
-		ingressClasses(),
-		networkPolicies(),
-		ipAddresses(),
-		serviceCIDRs(deps),
-
-		// node.k8s.io
-		runtimeClasses(),
-
-		// resource.k8s.io
-		deviceClasses(),
-		resourceClaims(deps),
-		resourceClaimTemplates(deps),
-		resourceSlices(deps),
-		deviceTaintRules(deps),
-
-		// storage.k8s.io
-		storageClasses(),
-		volumeAttachments(),
-		csiDrivers(),
-		csiNodes(),
-		csiStorageCapacities(),
-		volumeAttributesClasses(),
-
-		// storagemigration.k8s.io
-		storageVersionMigrations(),
-	}
+		// What pods run on: nodes, network, storage.
+		coordination.Kinds(),
+		discovery.Kinds(),
+		networking.Kinds(deps),
+		node.Kinds(),
+		resource.Kinds(deps),
+		storage.Kinds(),
+		storagemigration.Kinds(),
+	)
 }

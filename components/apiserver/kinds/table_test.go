@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 func TestTableIsSane(t *testing.T) {
 	resources, prefixes := sets.New[string](), sets.New[string]()
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	for _, k := range kinds.Table(api.Deps{}) {
 		t.Run(k.Resource+"."+k.Hub.Group, func(t *testing.T) {
 			hub := k.HubVersion()
 			if hub == nil {
@@ -54,7 +55,8 @@ func TestTableIsSane(t *testing.T) {
 				t.Errorf("%d cells for %d columns", len(row), len(k.Columns))
 			}
 			for _, c := range k.Columns {
-				if c.Description == "" && k.Resource != "runtimeclasses" && k.Resource != "leasecandidates" { // as upstream's
+				// as upstream's
+				if c.Description == "" && k.Resource != "runtimeclasses" && k.Resource != "leasecandidates" {
 					t.Errorf("column %s has no description", c.Name)
 				}
 			}
@@ -75,7 +77,7 @@ func TestTableIsSane(t *testing.T) {
 
 func TestDeprecationWarnings(t *testing.T) {
 	got := map[string]string{}
-	for _, k := range kinds.Table(kinds.Deps{}) {
+	for _, k := range kinds.Table(api.Deps{}) {
 		for _, v := range k.Versions {
 			if v.DeprecationWarning != "" {
 				got[v.String()+" "+k.Resource] = v.DeprecationWarning
@@ -94,7 +96,7 @@ func TestDeprecationWarnings(t *testing.T) {
 }
 
 // cellCount is the number of cells in the rows of a kind. One has more than columns, as upstream's.
-func cellCount(k *kinds.Kind) int {
+func cellCount(k *api.Kind) int {
 	if k.Resource == "ipaddresses" {
 		return len(k.Columns) + 1
 	}

@@ -9,14 +9,15 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestTaintsWithoutTime: a taint that lies in the store without the time at which it came has come when it is read.
 func TestTaintsWithoutTime(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	kind := map[string]*kinds.Kind{}
-	for _, k := range kinds.Table(kinds.Deps{Clock: testingclock.NewFakePassiveClock(at)}) {
+	kind := map[string]*api.Kind{}
+	for _, k := range kinds.Table(api.Deps{Clock: testingclock.NewFakePassiveClock(at)}) {
 		kind[k.Name] = k
 	}
 	const taint = `{"key":"a","effect":"NoSchedule"}`
@@ -28,7 +29,8 @@ func TestTaintsWithoutTime(t *testing.T) {
 		{"DeviceTaintRule", "v1beta2", `{"taint":` + taint + `}`},
 	} {
 		obj, err := serial.NewStorage(kind[c.name], runtime.ContentTypeProtobuf).Decode([]byte(
-			`{"apiVersion":"resource.k8s.io/` + c.version + `","kind":"` + c.name + `","metadata":{"name":"x"},"spec":` + c.spec + `}`))
+			`{"apiVersion":"resource.k8s.io/` + c.version + `","kind":"` + c.name +
+				`","metadata":{"name":"x"},"spec":` + c.spec + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,15 +5,17 @@ import (
 	"slices"
 	"testing"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
 )
 
-// TestTwinsAreAlike: objects of versions that are said to be laid out as the hub's are taken for such as they lie in memory.
+// TestTwinsAreAlike: objects of versions that are said to be laid out as the hub's are taken for such as they lie in
+// memory.
 func TestTwinsAreAlike(t *testing.T) {
 	found := 0
-	for _, kind := range Table(Deps{}) {
+	for _, kind := range Table(api.Deps{}) {
 		for _, v := range slices.Concat(kind.Versions, kind.Former) {
-			if !v.twin {
+			if !v.Twin {
 				continue
 			}
 			found++

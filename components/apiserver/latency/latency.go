@@ -1,5 +1,5 @@
-// Package latency adds up what the time of a request goes to, for the audit events of those that take long. Only requests that are
-// audited have such sums: the others pay a look into their context, and no clock is read for them.
+// Package latency adds up what the time of a request goes to, for the audit events of those that take long. Only
+// requests that are audited have such sums: the others pay a look into their context, and no clock is read for them.
 package latency
 
 import (
@@ -13,7 +13,7 @@ import (
 // Part is one of the things that time goes to.
 type Part int
 
-// The parts: those of upstream's that are nobody else's work here.
+// The parts: those of upstream's that are measured in this package alone.
 const (
 	Authentication Part = iota
 	Authorization

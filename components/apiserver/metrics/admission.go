@@ -23,13 +23,16 @@ func NewAdmission(registry prometheus.Registerer) *Admission {
 		}, labels)
 	}
 	a := &Admission{
-		plugins: histogram("apiserver_admission_controller_admission_duration_seconds", "Time that an admission plug-in took.",
+		plugins: histogram("apiserver_admission_controller_admission_duration_seconds",
+			"Time that an admission plug-in took.",
 			"name", "type", "operation", "rejected"),
-		steps: histogram("apiserver_admission_step_admission_duration_seconds", "Time that all admission plug-ins took.",
+		steps: histogram("apiserver_admission_step_admission_duration_seconds",
+			"Time that all admission plug-ins took.",
 			"type", "operation", "rejected"),
 	}
 	a.summary = prometheus.NewSummaryVec(prometheus.SummaryOpts{
-		Name: "apiserver_admission_step_admission_duration_seconds_summary", Help: "Time that all admission plug-ins took, in quantiles.",
+		Name:       "apiserver_admission_step_admission_duration_seconds_summary",
+		Help:       "Time that all admission plug-ins took, in quantiles.",
 		Objectives: map[float64]float64{0.5: 0.05, 0.9: 0.01, 0.99: 0.001}, MaxAge: 5 * time.Hour,
 	}, []string{"type", "operation", "rejected"})
 	registry.MustRegister(a.plugins, a.steps, a.summary)
@@ -46,7 +49,8 @@ func (a *Admission) Plugin(name, step string) func(took time.Duration, o admissi
 // Step returns what takes the times of a whole step.
 func (a *Admission) Step(step string) func(took time.Duration, o admission.Operation, rejected bool) {
 	return observers(func(o admission.Operation, rejected string) prometheus.Observer {
-		return both{a.steps.WithLabelValues(step, string(o), rejected), a.summary.WithLabelValues(step, string(o), rejected)}
+		return both{a.steps.WithLabelValues(step, string(o), rejected),
+			a.summary.WithLabelValues(step, string(o), rejected)}
 	})
 }
 
@@ -59,13 +63,15 @@ func (b both) Observe(v float64) {
 	b[1].Observe(v)
 }
 
-// observers looks the metrics of what is not rejected up once, as every write passes all plug-ins; and not before there is
-// something to observe, as most operations never come.
-func observers(of func(o admission.Operation, rejected string) prometheus.Observer) func(time.Duration, admission.Operation, bool) {
+// observers looks the metrics of what is not rejected up once, as every write passes all plug-ins; and not before there
+// is something to observe, as most operations never come.
+func observers(of func(o admission.Operation, rejected string) prometheus.Observer) func(time.Duration,
+	admission.Operation, bool) {
 	once := func(o admission.Operation) func() prometheus.Observer {
 		return sync.OnceValue(func() prometheus.Observer { return of(o, "false") })
 	}
-	creates, updates, deletes, connects := once(admission.Create), once(admission.Update), once(admission.Delete), once(admission.Connect)
+	creates, updates, deletes, connects := once(admission.Create), once(admission.Update), once(admission.Delete),
+		once(admission.Connect)
 	return func(took time.Duration, o admission.Operation, rejected bool) {
 		observer := creates
 		switch {

@@ -21,7 +21,7 @@ type CacheStats struct {
 	Counts   cache.Counts
 }
 
-// Caches shows what the caches hold at the moment when somebody asks. It is a prometheus.Collector.
+// Caches exposes what the caches hold at the moment of the scrape. It is a prometheus.Collector.
 type Caches struct {
 	// List returns the state of every cache.
 	List func() []CacheStats
@@ -39,39 +39,69 @@ const revisionRange = 1_000_000_000_000_000
 
 // The metrics of caches.
 var (
-	resourceObjects       = prometheus.NewDesc("apiserver_resource_objects", "Stored objects, by resource.", cacheLabels, nil)
-	storageObjects        = prometheus.NewDesc("apiserver_storage_objects", "Stored objects, by resource with its group.", []string{"resource"}, nil)
-	resourceSize          = prometheus.NewDesc("apiserver_resource_size_estimate_bytes", "Bytes that stored objects take, by resource.", cacheLabels, nil)
-	cacheRevision         = prometheus.NewDesc("apiserver_watch_cache_resource_version", "Revision at which the cache is known to be what the store was, modulo 10^15, by resource.", cacheLabels, nil)
-	cacheEvents           = prometheus.NewDesc("apiserver_watch_cache_events_received_total", "Changes that the cache has seen, by resource.", cacheLabels, nil)
-	cacheLoads            = prometheus.NewDesc("apiserver_watch_cache_initializations_total", "How often the cache was filled, by resource.", cacheLabels, nil)
-	cacheDispatched       = prometheus.NewDesc("apiserver_watch_cache_events_dispatched_total", "Changes that the cache showed to those who watch, by resource.", cacheLabels, nil)
-	cacheConsistent       = prometheus.NewDesc("apiserver_watch_cache_consistent_read_total", "Reads that waited for the store's revision, by resource.", []string{"group", "resource", "success", "fallback"}, nil)
-	cacheTerminated       = prometheus.NewDesc("apiserver_terminated_watchers_total", "Watches that were ended as too much was left lying, by resource.", cacheLabels, nil)
-	storageUndecoded      = prometheus.NewDesc("apiserver_storage_decode_errors_total", "Tries to decode what is stored that failed, by resource.", cacheLabels, nil)
-	cacheInitial          = prometheus.NewDesc("apiserver_init_events_total", "Events that told watches what there was when they began, by resource.", cacheLabels, nil)
-	cacheLists            = prometheus.NewDesc("apiserver_cache_list_total", "Lists, by resource and by the index that was used.", indexLabels, nil)
-	cacheFetched          = prometheus.NewDesc("apiserver_cache_list_fetched_objects_total", "Objects that lists looked at, by resource and index.", indexLabels, nil)
-	cacheReturned         = prometheus.NewDesc("apiserver_cache_list_returned_objects_total", "Objects that lists returned, by resource.", cacheLabels, nil)
-	storageEvents         = prometheus.NewDesc("apiserver_storage_events_received_total", "Changes that came from the store, by resource.", cacheLabels, nil)
-	storageLists          = prometheus.NewDesc("apiserver_storage_list_total", "Lists of the store, by resource.", cacheLabels, nil)
-	storageFetched        = prometheus.NewDesc("apiserver_storage_list_fetched_objects_total", "Objects that lists of the store read, by resource.", cacheLabels, nil)
-	storageEvaluated      = prometheus.NewDesc("apiserver_storage_list_evaluated_objects_total", "Objects that lists of the store looked at, by resource.", cacheLabels, nil)
-	storageReturned       = prometheus.NewDesc("apiserver_storage_list_returned_objects_total", "Objects that lists of the store returned, by resource.", cacheLabels, nil)
-	cacheCapacity         = prometheus.NewDesc("watch_cache_capacity", "Changes that the cache remembers at most, by resource.", cacheLabels, nil)
-	cacheWaits            = prometheus.NewDesc("apiserver_watch_cache_read_wait_seconds", "Time that reads waited until the cache was as new as they asked, by resource.", cacheLabels, nil)
-	storageBookmarks      = prometheus.NewDesc("etcd_bookmark_total", "How often the store told how far it is, by resource.", cacheLabels, nil)
-	storageBookmarkCounts = prometheus.NewDesc("etcd_bookmark_counts", "(Deprecated since 1.36.0) How often the store told how far it is, by resource.", cacheLabels, nil)
-	storageChecks         = prometheus.NewDesc("apiserver_storage_consistency_checks_total", "Comparisons of the cache with the store, by resource.", []string{"group", "resource", "status"}, nil)
-	storageSizeBytes      = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the database of a store.", []string{"storage_cluster_id"}, nil)
-	storageTotalSize      = prometheus.NewDesc("apiserver_storage_db_total_size_in_bytes", "(Deprecated since 1.28.0) Bytes of the database of a member of a store; -1 if it doesn't tell.", []string{"endpoint"}, nil)
+	resourceObjects = prometheus.NewDesc("apiserver_resource_objects", "Stored objects, by resource.",
+		cacheLabels, nil)
+	storageObjects = prometheus.NewDesc("apiserver_storage_objects",
+		"Stored objects, by resource with its group.", []string{"resource"}, nil)
+	resourceSize = prometheus.NewDesc("apiserver_resource_size_estimate_bytes",
+		"Bytes that stored objects take, by resource.", cacheLabels, nil)
+	cacheRevision = prometheus.NewDesc("apiserver_watch_cache_resource_version",
+		"Revision at which the cache is known to be what the store was, modulo 10^15, by resource.", cacheLabels, nil)
+	cacheEvents = prometheus.NewDesc("apiserver_watch_cache_events_received_total",
+		"Changes that the cache has seen, by resource.", cacheLabels, nil)
+	cacheLoads = prometheus.NewDesc("apiserver_watch_cache_initializations_total",
+		"How often the cache was filled, by resource.", cacheLabels, nil)
+	cacheDispatched = prometheus.NewDesc("apiserver_watch_cache_events_dispatched_total",
+		"Changes that the cache showed to those who watch, by resource.", cacheLabels, nil)
+	cacheConsistent = prometheus.NewDesc("apiserver_watch_cache_consistent_read_total",
+		"Reads that waited for the store's revision, by resource.",
+		[]string{"group", "resource", "success", "fallback"}, nil)
+	cacheTerminated = prometheus.NewDesc("apiserver_terminated_watchers_total",
+		"Watches that were ended as too much was left lying, by resource.", cacheLabels, nil)
+	storageUndecoded = prometheus.NewDesc("apiserver_storage_decode_errors_total",
+		"Tries to decode what is stored that failed, by resource.", cacheLabels, nil)
+	cacheInitial = prometheus.NewDesc("apiserver_init_events_total",
+		"Events that told watches what there was when they began, by resource.", cacheLabels, nil)
+	cacheLists = prometheus.NewDesc("apiserver_cache_list_total",
+		"Lists, by resource and by the index that was used.", indexLabels, nil)
+	cacheFetched = prometheus.NewDesc("apiserver_cache_list_fetched_objects_total",
+		"Objects that lists looked at, by resource and index.", indexLabels, nil)
+	cacheReturned = prometheus.NewDesc("apiserver_cache_list_returned_objects_total",
+		"Objects that lists returned, by resource.", cacheLabels, nil)
+	storageEvents = prometheus.NewDesc("apiserver_storage_events_received_total",
+		"Changes that came from the store, by resource.", cacheLabels, nil)
+	storageLists = prometheus.NewDesc("apiserver_storage_list_total", "Lists of the store, by resource.",
+		cacheLabels, nil)
+	storageFetched = prometheus.NewDesc("apiserver_storage_list_fetched_objects_total",
+		"Objects that lists of the store read, by resource.", cacheLabels, nil)
+	storageEvaluated = prometheus.NewDesc("apiserver_storage_list_evaluated_objects_total",
+		"Objects that lists of the store looked at, by resource.", cacheLabels, nil)
+	storageReturned = prometheus.NewDesc("apiserver_storage_list_returned_objects_total",
+		"Objects that lists of the store returned, by resource.", cacheLabels, nil)
+	cacheCapacity = prometheus.NewDesc("watch_cache_capacity",
+		"Changes that the cache remembers at most, by resource.", cacheLabels, nil)
+	cacheWaits = prometheus.NewDesc("apiserver_watch_cache_read_wait_seconds",
+		"Time that reads waited until the cache was as new as they asked, by resource.", cacheLabels, nil)
+	storageBookmarks = prometheus.NewDesc("etcd_bookmark_total",
+		"How often the store told how far it is, by resource.", cacheLabels, nil)
+	storageBookmarkCounts = prometheus.NewDesc("etcd_bookmark_counts",
+		"(Deprecated since 1.36.0) How often the store told how far it is, by resource.", cacheLabels, nil)
+	storageChecks = prometheus.NewDesc("apiserver_storage_consistency_checks_total",
+		"Comparisons of the cache with the store, by resource.", []string{"group", "resource", "status"}, nil)
+	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the database of a store.",
+		[]string{"storage_cluster_id"}, nil)
+	storageTotalSize = prometheus.NewDesc("apiserver_storage_db_total_size_in_bytes",
+		"(Deprecated since 1.28.0) Bytes of the database of a member of a store; -1 if it doesn't tell.",
+		[]string{"endpoint"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *Caches) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity,
+	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents,
+		cacheCapacity,
 		cacheLoads, cacheDispatched, cacheConsistent, cacheInitial, cacheLists, cacheFetched, cacheReturned,
-		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks, storageBookmarkCounts, storageChecks,
+		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks,
+		storageBookmarkCounts, storageChecks,
 		cacheTerminated, storageUndecoded} {
 		ch <- d
 	}
@@ -107,7 +137,8 @@ func (c *Caches) Collect(ch chan<- prometheus.Metric) {
 func counting(ch chan<- prometheus.Metric, s *CacheStats) func(d *prometheus.Desc, value int64, labels ...string) {
 	return func(d *prometheus.Desc, value int64, labels ...string) {
 		if value > 0 {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), append([]string{s.Resource.Group, s.Resource.Resource}, labels...)...)
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value),
+				append([]string{s.Resource.Group, s.Resource.Resource}, labels...)...)
 		}
 	}
 }
@@ -119,7 +150,8 @@ func (c *Caches) store(ch chan<- prometheus.Metric, s *CacheStats) {
 	counter(storageLists, n.Loads)
 	if n.Loads > 0 {
 		for _, d := range []*prometheus.Desc{storageFetched, storageEvaluated, storageReturned} {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Loaded), s.Resource.Group, s.Resource.Resource)
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Loaded), s.Resource.Group,
+				s.Resource.Resource)
 		}
 	}
 	counter(storageUndecoded, n.Undecodable)
@@ -146,16 +178,19 @@ func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
 		for i, bound := range cache.WaitBounds {
 			buckets[bound.Seconds()] = n.Waits.Up[i]
 		}
-		ch <- prometheus.MustNewConstHistogram(cacheWaits, n.Waits.Count, n.Waits.Sum.Seconds(), buckets, s.Resource.Group, s.Resource.Resource)
+		ch <- prometheus.MustNewConstHistogram(cacheWaits, n.Waits.Count, n.Waits.Sum.Seconds(), buckets,
+			s.Resource.Group, s.Resource.Resource)
 	}
 	var returned, lists int64
 	for index, l := range n.Lists {
 		counter(cacheLists, l.Total, index)
-		ch <- prometheus.MustNewConstMetric(cacheFetched, prometheus.CounterValue, float64(l.Fetched), s.Resource.Group, s.Resource.Resource, index)
+		ch <- prometheus.MustNewConstMetric(cacheFetched, prometheus.CounterValue, float64(l.Fetched), s.Resource.Group,
+			s.Resource.Resource, index)
 		lists, returned = lists+l.Total, returned+l.Returned
 	}
 	if lists > 0 {
-		ch <- prometheus.MustNewConstMetric(cacheReturned, prometheus.CounterValue, float64(returned), s.Resource.Group, s.Resource.Resource)
+		ch <- prometheus.MustNewConstMetric(cacheReturned, prometheus.CounterValue, float64(returned), s.Resource.Group,
+			s.Resource.Resource)
 	}
 }
 

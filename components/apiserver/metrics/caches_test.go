@@ -36,24 +36,30 @@ apiserver_watch_cache_consistent_read_total{fallback="true",group="apps",resourc
 # TYPE apiserver_watch_cache_resource_version gauge
 apiserver_watch_cache_resource_version{group="apps",resource="deployments"} 5
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "apiserver_storage_decode_errors_total", "apiserver_terminated_watchers_total",
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "apiserver_storage_decode_errors_total",
+		"apiserver_terminated_watchers_total",
 		"apiserver_watch_cache_consistent_read_total", "apiserver_watch_cache_resource_version"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUncached: of what upstream keeps no cache of, only that is shown which is about the store; and nothing that never happened.
+// TestUncached: of what upstream keeps no cache of, only that is shown which is about the store; and nothing that never
+// happened.
 func TestUncached(t *testing.T) {
 	events := schema.GroupResource{Resource: "events"}
 	for _, tt := range []struct {
 		stats CacheStats
 		want  string
 	}{
-		{CacheStats{Resource: events, Direct: true, Events: 2, Counts: cache.Counts{Loads: 1, Loaded: 3, Bookmarks: 4, Consistent: 5, Same: 6, Initial: 7}},
-			"apiserver_resource_objects apiserver_resource_size_estimate_bytes apiserver_storage_events_received_total apiserver_storage_list_evaluated_objects_total " +
-				"apiserver_storage_list_fetched_objects_total apiserver_storage_list_returned_objects_total apiserver_storage_list_total apiserver_storage_objects"},
+		{CacheStats{Resource: events, Direct: true, Events: 2,
+			Counts: cache.Counts{Loads: 1, Loaded: 3, Bookmarks: 4, Consistent: 5, Same: 6, Initial: 7}},
+			"apiserver_resource_objects apiserver_resource_size_estimate_bytes apiserver_storage_events_received_total " +
+				"apiserver_storage_list_evaluated_objects_total " +
+				"apiserver_storage_list_fetched_objects_total apiserver_storage_list_returned_objects_total " +
+				"apiserver_storage_list_total apiserver_storage_objects"},
 		{CacheStats{Resource: events, Counts: cache.Counts{Bookmarks: 4}},
-			"apiserver_resource_objects apiserver_resource_size_estimate_bytes apiserver_storage_objects apiserver_watch_cache_resource_version " +
+			"apiserver_resource_objects apiserver_resource_size_estimate_bytes apiserver_storage_objects " +
+				"apiserver_watch_cache_resource_version " +
 				"etcd_bookmark_counts etcd_bookmark_total watch_cache_capacity"},
 	} {
 		registry := prometheus.NewPedanticRegistry()

@@ -1,6 +1,6 @@
 // Package metrics are the metrics of what lies between the front and the store, under upstream's names
-// (https://kubernetes.io/docs/reference/instrumentation/metrics/): watches, admission, caches, the store, and what the program
-// is.
+// (https://kubernetes.io/docs/reference/instrumentation/metrics/): watches, admission, caches, the store, and what the
+// program is.
 package metrics
 
 import (
@@ -17,11 +17,13 @@ import (
 )
 
 // Program tells which release runs, and which of its features are on.
-func Program(registry prometheus.Registerer, info version.Info, features map[featuregate.Feature]featuregate.FeatureSpec) error {
+func Program(registry prometheus.Registerer, info version.Info,
+	features map[featuregate.Feature]featuregate.FeatureSpec) error {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kubernetes_build_info",
 		Help: "What the program was built from, and for what.",
-	}, []string{"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler", "platform"})
+	}, []string{"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler",
+		"platform"})
 	build.WithLabelValues(info.Major, info.Minor, info.GitVersion, info.GitCommit, info.GitTreeState, info.BuildDate,
 		runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH).Set(1)
 	enabled := prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -39,7 +41,8 @@ func Program(registry prometheus.Registerer, info version.Info, features map[fea
 		Name: "version_info",
 		Help: "Which release the program is, as which it behaves, and what it works with.",
 	}, []string{"component", "binary", "emulation", "min_compat"})
-	emulation.WithLabelValues("kube", strings.TrimPrefix(info.GitVersion, "v"), info.EmulationMajor+"."+info.EmulationMinor,
+	emulation.WithLabelValues("kube", strings.TrimPrefix(info.GitVersion, "v"),
+		info.EmulationMajor+"."+info.EmulationMinor,
 		info.MinCompatibilityMajor+"."+info.MinCompatibilityMinor).Set(1)
 	if err := registry.Register(emulation); err != nil {
 		return err
@@ -74,14 +77,15 @@ func NewRequests(registry prometheus.Registerer) *Requests {
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 	}
 	r.initial = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "apiserver_watch_list_duration_seconds", Help: "Time until a watch that was to begin with what there is had sent all of that.",
+		Name:    "apiserver_watch_list_duration_seconds",
+		Help:    "Time until a watch that was to begin with what there is had sent all of that.",
 		Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
 	}, append(labels[:3:3], "scope"))
 	registry.MustRegister(r.events, r.sizes, r.deprecated, r.initial)
 	return r
 }
 
-// Deprecated notes that somebody asked for what is to go, in the release removed if that is known.
+// Deprecated records that a deprecated API was requested, which ends with the release removed if that is known.
 func (r *Requests) Deprecated(of schema.GroupVersionResource, subresource, removed string) {
 	r.deprecated.WithLabelValues(of.Group, of.Version, of.Resource, subresource, removed).Set(1)
 }
@@ -117,10 +121,12 @@ func Counters[T ~string](registry prometheus.Registerer, prefix, help string, na
 // PodLogs returns what counts reads of logs, by how the kubelet's certificate is looked at.
 func PodLogs(registry prometheus.Registerer) func(connect.LogUse) {
 	uses := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "kube_apiserver_pod_logs_insecure_backend_total", Help: "Reads of logs, by whether the kubelet's certificate is verified.",
+		Name: "kube_apiserver_pod_logs_insecure_backend_total",
+		Help: "Reads of logs, by whether the kubelet's certificate is verified.",
 	}, []string{"usage"})
 	failures := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "kube_apiserver_pod_logs_backend_tls_failure_total", Help: "Reads of logs that failed as the kubelet's certificate is not good.",
+		Name: "kube_apiserver_pod_logs_backend_tls_failure_total",
+		Help: "Reads of logs that failed as the kubelet's certificate is not good.",
 	})
 	registry.MustRegister(uses, failures)
 	return func(use connect.LogUse) {
@@ -132,7 +138,8 @@ func PodLogs(registry prometheus.Registerer) func(connect.LogUse) {
 	}
 }
 
-// Issued returns what counts certificates that were issued to who asked for a duration, by signer if that is one of Kubernetes' own.
+// Issued returns what counts certificates that were issued to who asked for a duration, by signer if that is one of
+// Kubernetes' own.
 func Issued(registry prometheus.Registerer) func(signer string, honored bool) {
 	counter := func(what, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -169,8 +176,10 @@ func Graph(registry prometheus.Registerer) func(operation string, took time.Dura
 func Certificates(registry prometheus.Registerer) func(remaining time.Duration) {
 	const hour, day = 60 * 60, 24 * 60 * 60
 	left := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "apiserver_client_certificate_expiration_seconds", Help: "How long the certificates that clients show are still good.",
-		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},
+		Name: "apiserver_client_certificate_expiration_seconds",
+		Help: "How long the certificates that clients show are still good.",
+		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day,
+			90 * day, 180 * day, 360 * day},
 	})
 	registry.MustRegister(left)
 	return func(remaining time.Duration) { left.Observe(remaining.Seconds()) }

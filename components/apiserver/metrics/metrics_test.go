@@ -43,7 +43,8 @@ etcd_requests_total{group="apps",operation="create",resource="deployments"} 2
 etcd_requests_total{group="apps",operation="get",resource="deployments"} 1
 etcd_requests_total{group="apps",operation="update",resource="deployments"} 2
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "etcd_requests_total", "etcd_request_errors_total"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "etcd_requests_total",
+		"etcd_request_errors_total"); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,7 +20,8 @@ type Calls struct {
 	failures *prometheus.CounterVec
 }
 
-// Store measures the calls of another store. Watches, progress and revisions are left alone: they belong to no resource.
+// Store measures the calls of another store. Watches, progress and revisions are left alone: they belong to no
+// resource.
 type Store struct {
 	storage.Store
 	*Calls
@@ -33,10 +34,13 @@ func NewCalls(registry prometheus.Registerer, resource func(key string) (schema.
 		resource: resource,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "etcd_request_duration_seconds", Help: "Time that calls of the store took.",
-			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20,
+				30, 45, 60},
 		}, labels),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etcd_requests_total", Help: "Calls of the store."}, labels),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etcd_request_errors_total", Help: "Calls of the store that failed."}, labels),
+		requests: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "etcd_requests_total", Help: "Calls of the store."}, labels),
+		failures: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "etcd_request_errors_total", Help: "Calls of the store that failed."}, labels),
 	}
 	registry.MustRegister(s.duration, s.requests, s.failures)
 	return s
@@ -54,7 +58,8 @@ func (s *Calls) took(start time.Time, operation, key string, err error) {
 	s.duration.WithLabelValues(operation, r.Group, r.Resource).Observe(time.Since(start).Seconds())
 	s.requests.WithLabelValues(operation, r.Group, r.Resource).Inc()
 	var conflict *storage.ConflictError
-	if err != nil && !errors.As(err, &conflict) && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrExists) {
+	if err != nil && !errors.As(err, &conflict) && !errors.Is(err, storage.ErrNotFound) &&
+		!errors.Is(err, storage.ErrExists) {
 		s.failures.WithLabelValues(operation, r.Group, r.Resource).Inc()
 	}
 }
@@ -84,7 +89,8 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 }
 
 // Update implements storage.Store.
-func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64,
+	error) {
 	start := time.Now()
 	revision, err := s.Store.Update(ctx, key, value, expected, ttl)
 	s.took(start, "update", key, err)

@@ -29,8 +29,8 @@ func Schemas(names ...string) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// Names of models: those that schemas of custom resources refer to, that of their definitions, and some that others than
-// documents need.
+// Names of models: those that schemas of custom resources refer to, that of their definitions, and some that others
+// than documents need.
 const (
 	ObjectMeta   = metaModel + "ObjectMeta"
 	ListMeta     = metaModel + "ListMeta"
@@ -76,8 +76,10 @@ func builtIn(names []string, custom map[string]json.RawMessage) []string {
 	return append(names, metadataModels...)
 }
 
-// keepApart gives custom schemas, and the operations that speak of them, other names than those that the program has itself.
-func keepApart(custom map[string]json.RawMessage, operations []operation, own map[string]definition) map[string]json.RawMessage {
+// keepApart gives custom schemas, and the operations that speak of them, other names than those that the program has
+// itself.
+func keepApart(custom map[string]json.RawMessage, operations []operation,
+	own map[string]definition) map[string]json.RawMessage {
 	renamed := map[string]string{}
 	var refs []string
 	for name := range custom {

@@ -20,8 +20,8 @@ type Source interface {
 	GroupVersion() schema.GroupVersion
 	// DocumentV2 is its whole document in OpenAPI v2; nil if there is none.
 	DocumentV2(ctx context.Context) *Document
-	// PathsV3 are the URLs, below this server's root, of its documents in OpenAPI v3, by paths as in "apis/<group>/<version>";
-	// nil if it has none.
+	// PathsV3 are the URLs, below this server's root, of its documents in OpenAPI v3, by paths as in
+	// "apis/<group>/<version>"; nil if it has none.
 	PathsV3(ctx context.Context) map[string]string
 	// Handler answers requests for these URLs.
 	http.Handler
@@ -53,11 +53,11 @@ type sourced struct {
 	*Document
 }
 
-// prefix is that of the paths that the source speaks for.
+// prefix is that of the paths of the group version.
 func prefix(gv schema.GroupVersion) string { return "/apis/" + gv.Group + "/" + gv.Version + "/" }
 
-// merge adds to a document what others say of their group versions. Definitions of the same name and another content get
-// new names.
+// merge adds to a document what others say of their group versions. Definitions of the same name and another content
+// get new names.
 func merge(own []byte, others []sourced) ([]byte, error) {
 	all := &spec.Swagger{}
 	if err := json.Unmarshal(own, all); err != nil {

@@ -38,7 +38,8 @@ func TestElsewhere(t *testing.T) {
 	old := &source{version: "v1", v2: told("A", "v1", "An old thing.")}
 	broken := &source{version: "v3", v2: &Document{Hash: "B", Body: []byte("{")}}
 	s.SetElsewhere([]Source{
-		old, &source{version: "v2", v2: told("C", "v2", "A new thing."), v3: map[string]string{"apis/zoo.io/v2": "/openapi/v3/apis/zoo.io/v2?hash=X"}}, broken,
+		old, &source{version: "v2", v2: told("C", "v2", "A new thing."),
+			v3: map[string]string{"apis/zoo.io/v2": "/openapi/v3/apis/zoo.io/v2?hash=X"}}, broken,
 		&source{version: "v4"},
 	})
 	ask := func(path string, header ...string) *httptest.ResponseRecorder {
@@ -51,7 +52,8 @@ func TestElsewhere(t *testing.T) {
 		return w
 	}
 	first := ask("/openapi/v2")
-	for _, want := range []string{"An old thing.", "A new thing.", "io.zoo.Thing_v2", "/apis/zoo.io/v1/things", "/apis/zoo.io/v2/things"} {
+	for _, want := range []string{"An old thing.", "A new thing.", "io.zoo.Thing_v2", "/apis/zoo.io/v1/things",
+		"/apis/zoo.io/v2/things"} {
 		if !strings.Contains(first.Body.String(), want) {
 			t.Errorf("v2 lacks %q: %s", want, first.Body)
 		}
@@ -71,10 +73,12 @@ func TestElsewhere(t *testing.T) {
 	if w := ask("/openapi/v3/apis/zoo.io/v2?hash=X"); w.Body.String() != "from v2: /openapi/v3/apis/zoo.io/v2?hash=X" {
 		t.Errorf("passed on: %s", w.Body)
 	}
-	if w := ask("/openapi/v3/apis/zoo.io/v1"); !strings.Contains(w.Body.String(), `"openapi":"3.0.0"`) || !strings.Contains(w.Body.String(), "An old thing.") {
+	if w := ask("/openapi/v3/apis/zoo.io/v1"); !strings.Contains(w.Body.String(), `"openapi":"3.0.0"`) ||
+		!strings.Contains(w.Body.String(), "An old thing.") {
 		t.Errorf("converted: %s", w.Body)
 	}
-	if w := ask("/openapi/v3/apis/zoo.io/v1?hash=another"); w.Code != http.StatusMovedPermanently || !strings.HasPrefix(w.Header().Get("Location"), "/openapi/v3/apis/zoo.io/v1?hash=") {
+	if w := ask("/openapi/v3/apis/zoo.io/v1?hash=another"); w.Code != http.StatusMovedPermanently ||
+		!strings.HasPrefix(w.Header().Get("Location"), "/openapi/v3/apis/zoo.io/v1?hash=") {
 		t.Errorf("with another hash: %d %v", w.Code, w.Header())
 	}
 	for _, path := range []string{"/openapi/v3/apis/zoo.io/v4", "/openapi/v3/apis/none.io/v1"} {

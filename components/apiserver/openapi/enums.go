@@ -22,7 +22,8 @@ func (c *content) closure(names []string) (map[string]definition, error) {
 	return loaded, nil
 }
 
-// withoutEnums leaves out of the schema of a type of the program which values there are, and what its descriptions say of them.
+// withoutEnums leaves out of the schema of a type of the program which values there are, and what its descriptions say
+// of them.
 func withoutEnums(text json.RawMessage) (json.RawMessage, error) {
 	var schema any
 	if err := json.Unmarshal(text, &schema); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestNoEnums: which values there are is told, or not, and documents that differ in that have other hashes.
@@ -14,7 +15,7 @@ func TestNoEnums(t *testing.T) {
 	bodies := map[bool]map[string]string{}
 	for _, off := range []bool{false, true} {
 		s := New("v1.36.0", Form{NoEnums: off})
-		s.Set(kinds.Table(kinds.Deps{}), nil)
+		s.Set(kinds.Table(api.Deps{}), nil)
 		server := httptest.NewServer(s)
 		defer server.Close()
 		bodies[off] = map[string]string{}
@@ -31,7 +32,8 @@ func TestNoEnums(t *testing.T) {
 			if _, tells := protocol["enum"]; tells == off {
 				t.Errorf("%s: %v", path, protocol)
 			}
-			if said := protocol["description"].(string); off && said != `Protocol for port. Must be UDP, TCP, or SCTP. Defaults to "TCP".` {
+			if said := protocol["description"].(string); off &&
+				said != `Protocol for port. Must be UDP, TCP, or SCTP. Defaults to "TCP".` {
 				t.Errorf("%s: %q", path, said)
 			}
 		}
@@ -40,7 +42,9 @@ func TestNoEnums(t *testing.T) {
 		t.Error("the hashes are the same")
 	}
 	var definition map[string]any
-	if err := json.Unmarshal([]byte(`{"properties":{"enum":{"type":"array","enum":["a"],"description":"Possible enum values:\n - a"}}}`), &definition); err != nil {
+	if err := json.Unmarshal(
+		[]byte(`{"properties":{"enum":{"type":"array","enum":["a"],"description":"Possible enum values:\n - a"}}}`),
+		&definition); err != nil {
 		t.Fatal(err)
 	}
 	forgetEnums(definition)

@@ -60,7 +60,8 @@ func serverVersions() []schema.GroupVersion {
 }
 
 func sorted(versions []schema.GroupVersion) []schema.GroupVersion {
-	versions = slices.DeleteFunc(versions, func(v schema.GroupVersion) bool { return v.Group == metav1.GroupName || v.Version == "__internal" })
+	versions = slices.DeleteFunc(versions,
+		func(v schema.GroupVersion) bool { return v.Group == metav1.GroupName || v.Version == "__internal" })
 	slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version))
 	})

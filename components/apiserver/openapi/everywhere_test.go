@@ -18,10 +18,12 @@ func TestOptionsAreKnownEverywhere(t *testing.T) {
 			t.Errorf("%s: %d: %v", name, len(c.got), c.got)
 		}
 	}
-	if from, all := clientVersions(), serverVersions(); slices.ContainsFunc(from, func(v schema.GroupVersion) bool { return !slices.Contains(all, v) }) {
+	if from, all := clientVersions(), serverVersions(); slices.ContainsFunc(from,
+		func(v schema.GroupVersion) bool { return !slices.Contains(all, v) }) {
 		t.Errorf("clients know more: %v, %v", from, all)
 	}
-	schemas := map[string]json.RawMessage{deleteOptions: json.RawMessage(`{"type":"object"}`), statusModel: json.RawMessage(`{}`)}
+	schemas := map[string]json.RawMessage{deleteOptions: json.RawMessage(`{"type":"object"}`),
+		statusModel: json.RawMessage(`{}`)}
 	if err := knownIn(schemas, []schema.GroupVersion{{Group: "apps", Version: "v1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,8 @@ func TestModelsAreOfOneVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []json.RawMessage{all["io.k8s.api.policy.v1.Eviction"].V2, all["io.k8s.api.policy.v1.Eviction"].V3} {
+	for _, text := range []json.RawMessage{all["io.k8s.api.policy.v1.Eviction"].V2,
+		all["io.k8s.api.policy.v1.Eviction"].V3} {
 		var got struct {
 			Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 		}

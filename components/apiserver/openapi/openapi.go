@@ -1,7 +1,7 @@
 // Package openapi serves the schemas of the API and its operations as OpenAPI v3 (a document per group version) and v2
 // (one document for all). The schemas lie in the program as compressed files, one per package of types, made by `go
-// generate`; the operations come from the table of kinds. A document is put together when somebody asks for it, and kept
-// compressed: as long as nobody does, all this costs no memory.
+// generate`; the operations come from the table of kinds. A document is built on the first request, and kept
+// compressed: until then all this uses no memory.
 package openapi
 
 import (
@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole.
@@ -48,7 +48,7 @@ func (s *Server) SetElsewhere(sources []Source) {
 }
 
 // Set replaces what is served here. Of the kinds of onlyV2 the document of v2 alone tells.
-func (s *Server) Set(table, onlyV2 []*kinds.Kind) {
+func (s *Server) Set(table, onlyV2 []*api.Kind) {
 	c := newContent(table, onlyV2, s.version, s.form)
 	c.made = &s.made
 	s.content.Store(c)
@@ -67,8 +67,8 @@ type content struct {
 // groupVersion is what one document of v3 is about.
 type groupVersion struct {
 	schema.GroupVersion
-	kinds []*kinds.Kind
-	hash  func() string // asked for only when somebody looks
+	kinds []*api.Kind
+	hash  func() string // called only on a request
 	form  Form
 }
 
@@ -80,11 +80,12 @@ func (g *groupVersion) path() string {
 	return "apis/" + g.Group + "/" + g.Version
 }
 
-func newContent(table, onlyV2 []*kinds.Kind, version string, form Form) *content {
-	return &content{version: version, form: form, groups: groupsOf(table, version, form), onlyV2: groupsOf(onlyV2, version, form)}
+func newContent(table, onlyV2 []*api.Kind, version string, form Form) *content {
+	return &content{version: version, form: form, groups: groupsOf(table, version, form),
+		onlyV2: groupsOf(onlyV2, version, form)}
 }
 
-func groupsOf(table []*kinds.Kind, version string, form Form) (groups []groupVersion) {
+func groupsOf(table []*api.Kind, version string, form Form) (groups []groupVersion) {
 	at := map[schema.GroupVersion]int{}
 	for _, kind := range table {
 		for i := range kind.Versions {
@@ -103,7 +104,7 @@ func groupsOf(table []*kinds.Kind, version string, form Form) (groups []groupVer
 	slices.SortFunc(groups, func(a, b groupVersion) int { return strings.Compare(a.path(), b.path()) })
 	for i := range groups {
 		g := &groups[i]
-		slices.SortStableFunc(g.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
+		slices.SortStableFunc(g.kinds, func(a, b *api.Kind) int { return strings.Compare(a.Resource, b.Resource) })
 		g.hash = sync.OnceValue(func() string { return hash(version, g) })
 	}
 	return groups

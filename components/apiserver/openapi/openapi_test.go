@@ -24,11 +24,12 @@ import (
 	kubectlopenapi "k8s.io/kubectl/pkg/util/openapi"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 func serve(t *testing.T) *httptest.Server {
 	s := New("v1.36.0", Form{})
-	s.Set(kinds.Table(kinds.Deps{}), nil)
+	s.Set(kinds.Table(api.Deps{}), nil)
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return server
@@ -115,7 +116,8 @@ func TestKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	containers := doc.Components.Schemas["io.k8s.api.core.v1.PodSpec"].Properties["containers"]
-	if containers.Extensions["x-kubernetes-patch-merge-key"] != "name" || containers.Extensions["x-kubernetes-list-type"] != "map" {
+	if containers.Extensions["x-kubernetes-patch-merge-key"] != "name" ||
+		containers.Extensions["x-kubernetes-list-type"] != "map" {
 		t.Errorf("containers: %v", containers.Extensions)
 	}
 	patch := doc.Paths.Paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"].Patch
@@ -127,7 +129,8 @@ func TestKubectl(t *testing.T) {
 		t.Error("PATCH has no fieldValidation")
 	}
 
-	get(t, server.URL+"/openapi/v2", "Accept", v2Types.alias) // made first by who has time: the client waits for 32 s at most
+	// made first by who has time: the client waits for 32 s at most
+	get(t, server.URL+"/openapi/v2", "Accept", v2Types.alias)
 	v2, err := client.OpenAPISchema()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +143,8 @@ func TestKubectl(t *testing.T) {
 	if pod == nil {
 		t.Fatal("v2 has no Pod")
 	}
-	if errs := validation.ValidateModel(map[string]any{"spec": map[string]any{"nonsense": 1}}, pod, "Pod"); len(errs) == 0 {
+	if errs := validation.ValidateModel(map[string]any{"spec": map[string]any{"nonsense": 1}}, pod,
+		"Pod"); len(errs) == 0 {
 		t.Error("a pod with an unknown field is valid")
 	}
 	if resources.LookupResource(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}) == nil {
@@ -170,7 +174,8 @@ func TestHashes(t *testing.T) {
 		t.Errorf("with its ETag: %s", resp.Status)
 	}
 	old := url[:strings.Index(url, "=")] + "=OLD"
-	if resp, _ := get(t, old); resp.StatusCode != http.StatusMovedPermanently || !strings.HasSuffix(url, resp.Header.Get("Location")) {
+	if resp, _ := get(t, old); resp.StatusCode != http.StatusMovedPermanently ||
+		!strings.HasSuffix(url, resp.Header.Get("Location")) {
 		t.Errorf("with an old hash: %s to %s", resp.Status, resp.Header.Get("Location"))
 	}
 	if resp, _ := get(t, server.URL+"/openapi/v3/apis/none/v1"); resp.StatusCode != http.StatusNotFound {
@@ -181,10 +186,10 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// TestHashesDontTellTheOrder: custom resources come in the order in which they were defined, and what is told of them is the
-// same.
+// TestHashesDontTellTheOrder: custom resources come in the order in which they were defined, and what is told of them
+// is the same.
 func TestHashesDontTellTheOrder(t *testing.T) {
-	etags := func(table []*kinds.Kind) map[string]string {
+	etags := func(table []*api.Kind) map[string]string {
 		s := New("v1.36.0", Form{})
 		s.Set(table, nil)
 		server := httptest.NewServer(s)
@@ -196,7 +201,7 @@ func TestHashesDontTellTheOrder(t *testing.T) {
 		}
 		return out
 	}
-	table := kinds.Table(kinds.Deps{})
+	table := kinds.Table(api.Deps{})
 	want := etags(table)
 	slices.Reverse(table)
 	if got := etags(table); !maps.Equal(got, want) {
@@ -212,20 +217,25 @@ func TestHeaders(t *testing.T) {
 		url, header, value, vary, encoding, contentType string
 		code                                            int
 	}{
-		"v2":             {server.URL + "/openapi/v2", "Accept-Encoding", "gzip", "Accept-Encoding, Accept", "gzip", "application/json", 200},
-		"v2 plain":       {server.URL + "/openapi/v2", "Accept-Encoding", "identity", "Accept-Encoding, Accept", "", "application/json", 200},
-		"part of v2":     {server.URL + "/openapi/v2", "Range", "bytes=0-10", "Accept-Encoding, Accept", "", "application/json", 206},
+		"v2": {server.URL + "/openapi/v2", "Accept-Encoding", "gzip", "Accept-Encoding, Accept", "gzip",
+			"application/json", 200},
+		"v2 plain": {server.URL + "/openapi/v2", "Accept-Encoding", "identity", "Accept-Encoding, Accept", "",
+			"application/json", 200},
+		"part of v2": {server.URL + "/openapi/v2", "Range", "bytes=0-10", "Accept-Encoding, Accept", "",
+			"application/json", 206},
 		"v3":             {v3, "Accept-Encoding", "gzip", "Accept", "", "application/json", 200},
 		"v3 as protobuf": {v3, "Accept", v3Types.alias, "Accept", "", v3Types.proto, 200},
-		"by preference":  {v3, "Accept", v3Types.alias + ";q=0.5, application/json", "Accept", "", "application/json", 200},
-		"no media type":  {v3, "Accept", "x", "Accept", "", "", 200},
-		"old":            {old, "Accept", "*/*", "Accept", "", "application/json", 301},
-		"old, as HTML":   {old, "Accept", "text/html", "Accept", "", "", 406},
-		"index":          {server.URL + "/openapi/v3", "Range", "bytes=0-1", "", "", "text/plain; charset=utf-8", 206},
+		"by preference": {v3, "Accept", v3Types.alias + ";q=0.5, application/json", "Accept", "", "application/json",
+			200},
+		"no media type": {v3, "Accept", "x", "Accept", "", "", 200},
+		"old":           {old, "Accept", "*/*", "Accept", "", "application/json", 301},
+		"old, as HTML":  {old, "Accept", "text/html", "Accept", "", "", 406},
+		"index":         {server.URL + "/openapi/v3", "Range", "bytes=0-1", "", "", "text/plain; charset=utf-8", 206},
 	} {
 		resp, _ := get(t, c.url, c.header, c.value)
 		h := resp.Header
-		if resp.StatusCode != c.code || strings.Join(h["Vary"], ", ") != c.vary || h.Get("Content-Encoding") != c.encoding || h.Get("Content-Type") != c.contentType {
+		if resp.StatusCode != c.code || strings.Join(h["Vary"], ", ") != c.vary ||
+			h.Get("Content-Encoding") != c.encoding || h.Get("Content-Type") != c.contentType {
 			t.Errorf("%s: %s, %v", name, resp.Status, h)
 		}
 		if modified := h.Get("Last-Modified") != ""; modified != (c.code < 300 && c.contentType != "") {

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // operation is one verb at one path, in a form from which both versions of OpenAPI are written.
@@ -34,21 +34,25 @@ const (
 	watchEvent    = metaModel + "WatchEvent"
 )
 
-// Media types of objects, of streams of them, and of patches. Custom resources have no protobuf form and no strategic merge.
+// Media types of objects, of streams of them, and of patches. Custom resources have no protobuf form and no strategic
+// merge.
 var (
 	anything    = []string{"*/*"}
 	textTypes   = []string{"application/json", "application/yaml"}
 	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
-	streamTypes = append(slices.Clone(objectTypes), "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-	patchTypes  = []string{
-		"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml",
+	streamTypes = append(slices.Clone(objectTypes), "application/json;stream=watch",
+		"application/vnd.kubernetes.protobuf;stream=watch")
+	patchTypes = []string{
+		"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
+		"application/apply-patch+yaml",
 	}
-	customPatchTypes = []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
+	customPatchTypes = []string{"application/json-patch+json", "application/merge-patch+json",
+		"application/apply-patch+yaml"}
 )
 
-func verbs(kind *kinds.Kind) []string {
+func verbs(kind *api.Kind) []string {
 	if kind.Verbs == nil {
-		return kinds.AllVerbs()
+		return api.AllVerbs()
 	}
 	return kind.Verbs
 }
@@ -72,7 +76,7 @@ func modelOf(kind schema.GroupVersionKind) string {
 
 // custom tells whether a group version consists of custom resources.
 func (g *groupVersion) custom() bool {
-	return slices.ContainsFunc(g.kinds, func(k *kinds.Kind) bool { return k.Custom != nil })
+	return slices.ContainsFunc(g.kinds, func(k *api.Kind) bool { return k.Custom != nil })
 }
 
 // operations lists all of a group version.
@@ -83,9 +87,10 @@ func (g *groupVersion) operations() []operation {
 	}
 	for _, kind := range g.kinds {
 		gvk := g.WithKind(kind.Name)
-		b := builder{group: g, kind: kind, gvk: gvk, model: modelOf(gvk), list: modelOf(gvk) + "List", objects: objectTypes, bodies: anything}
+		b := builder{group: g, kind: kind, gvk: gvk, model: modelOf(gvk), list: modelOf(gvk) + "List",
+			objects: objectTypes, bodies: anything}
 		if kind.Custom != nil {
-			b.model, b.list = kinds.CustomModel(gvk), kinds.CustomModel(g.WithKind(kind.ListKind()))
+			b.model, b.list = api.CustomModel(gvk), api.CustomModel(g.WithKind(kind.ListKind()))
 			b.objects, b.bodies = textTypes, textTypes
 		}
 		b.resource()
@@ -127,7 +132,7 @@ func withCBOR(media []string) []string {
 // builder collects the operations of a kind.
 type builder struct {
 	group           *groupVersion
-	kind            *kinds.Kind
+	kind            *api.Kind
 	gvk             schema.GroupVersionKind
 	model           string
 	list            string // model of its lists
@@ -247,12 +252,15 @@ func (b *builder) resource() {
 		}
 	}
 	if has("create") {
-		b.add(operation{path: all, method: "post", id: b.id("create", b.scope(), ""), action: "post", description: "create " + a(name),
-			parameters: creating(), body: b.model, response: b.model, codes: []string{"200", "201", "202"}})
+		b.add(operation{path: all, method: "post", id: b.id("create", b.scope(), ""), action: "post",
+			description: "create " + a(name),
+			parameters:  creating(), body: b.model, response: b.model, codes: []string{"200", "201", "202"}})
 	}
 	if has("deletecollection") {
-		o := operation{path: all, method: "delete", id: b.id("delete", "Collection"+b.scope(), ""), action: "deletecollection",
-			description: "delete collection of " + name, parameters: append(deleting(), selecting()...), body: deleteOptions, response: statusModel}
+		o := operation{path: all, method: "delete", id: b.id("delete", "Collection"+b.scope(), ""),
+			action:      "deletecollection",
+			description: "delete collection of " + name, parameters: append(deleting(), selecting()...),
+			body: deleteOptions, response: statusModel}
 		if b.kind.Custom != nil {
 			o.parameters, o.body = listing(), ""
 		}
@@ -267,14 +275,16 @@ func (b *builder) resource() {
 		if s := &b.kind.Strategy; s.ReturnDeleted && !s.DocumentStatus {
 			response = b.model
 		}
-		b.add(operation{path: one, method: "delete", id: b.id("delete", b.scope(), ""), action: "delete", description: "delete " + a(name),
-			parameters: deleting(), body: deleteOptions, response: response, codes: []string{"200", "202"}})
+		b.add(operation{path: one, method: "delete", id: b.id("delete", b.scope(), ""), action: "delete",
+			description: "delete " + a(name),
+			parameters:  deleting(), body: deleteOptions, response: response, codes: []string{"200", "202"}})
 	}
 }
 
 func (b *builder) addList(path, id string, watch bool) {
-	o := operation{path: path, method: "get", id: id, action: "list", description: "list objects of kind " + b.kind.Name,
-		parameters: listing(), response: b.list}
+	o := operation{path: path, method: "get", id: id, action: "list",
+		description: "list objects of kind " + b.kind.Name,
+		parameters:  listing(), response: b.list}
 	if b.kind.Custom == nil {
 		o.produces = streamTypes
 		if watch {
@@ -285,7 +295,8 @@ func (b *builder) addList(path, id string, watch bool) {
 }
 
 func (b *builder) addGet(path, suffix, description string, kind schema.GroupVersionKind, model string) {
-	o := operation{path: path, method: "get", id: b.id("read", b.scope(), suffix), action: "get", description: description, kind: kind, response: model}
+	o := operation{path: path, method: "get", id: b.id("read", b.scope(), suffix), action: "get",
+		description: description, kind: kind, response: model}
 	if b.kind.Custom != nil {
 		o.parameters = getting()
 	}
@@ -293,14 +304,17 @@ func (b *builder) addGet(path, suffix, description string, kind schema.GroupVers
 }
 
 // change adds update and patch of what.
-func (b *builder) change(path string, has func(string) bool, suffix, what string, kind schema.GroupVersionKind, model string) {
+func (b *builder) change(path string, has func(string) bool, suffix, what string, kind schema.GroupVersionKind,
+	model string) {
 	if has("update") {
-		b.add(operation{path: path, method: "put", id: b.id("replace", b.scope(), suffix), action: "put", description: "replace " + specified(what, b.kind),
-			kind: kind, parameters: updating(), body: model, response: model, codes: []string{"200", "201"}})
+		b.add(operation{path: path, method: "put", id: b.id("replace", b.scope(), suffix), action: "put",
+			description: "replace " + specified(what, b.kind),
+			kind:        kind, parameters: updating(), body: model, response: model, codes: []string{"200", "201"}})
 	}
 	if has("patch") {
 		o := operation{path: path, method: "patch", id: b.id("patch", b.scope(), suffix), action: "patch",
-			description: "partially update " + specified(what, b.kind), kind: kind, parameters: patching(), body: patchModel,
+			description: "partially update " + specified(what, b.kind), kind: kind, parameters: patching(),
+			body:     patchModel,
 			consumes: patchTypes, response: model, codes: []string{"200", "201"}}
 		if b.kind.Custom != nil {
 			o.consumes, o.codes = customPatchTypes, []string{"200"}
@@ -310,7 +324,7 @@ func (b *builder) change(path string, has func(string) bool, suffix, what string
 }
 
 // specified speaks of a kind, or of a subresource of it.
-func specified(what string, kind *kinds.Kind) string {
+func specified(what string, kind *api.Kind) string {
 	if what == kind.Name {
 		return "the specified " + what
 	}

@@ -21,8 +21,9 @@ type parameter struct {
 }
 
 var (
-	pretty = parameter{name: "pretty", kind: "string", description: "If 'true', then the output is pretty printed. Defaults to " +
-		"'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
+	pretty = parameter{name: "pretty", kind: "string",
+		description: "If 'true', then the output is pretty printed. Defaults to " +
+			"'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
 	pathNamespace = parameter{name: "namespace", kind: "string", inPath: true,
 		description: "object name and auth scope, such as for teams and projects"}
 	pathRest = parameter{name: "path", kind: "string", inPath: true, description: "path to the resource"}
@@ -45,7 +46,8 @@ func deleting() []parameter { return parametersOf(metav1.DeleteOptions{}) }
 
 // selecting are the options that choose what deletecollection takes.
 func selecting() []parameter {
-	return slices.DeleteFunc(listing(), func(p parameter) bool { return p.name == "watch" || p.name == "allowWatchBookmarks" })
+	return slices.DeleteFunc(listing(),
+		func(p parameter) bool { return p.name == "watch" || p.name == "allowWatchBookmarks" })
 }
 
 // connecting are the options of the subresources that take over the connection, by their kind, and those of log.
@@ -62,7 +64,8 @@ func connecting(kind string) []parameter {
 	return parametersOf(of)
 }
 
-// parametersOf reads the parameters out of a type of options: its fields that are no structures, with what it says of them.
+// parametersOf reads the parameters out of a type of options: its fields that are no structures, with what it says of
+// them.
 func parametersOf(options described) []parameter {
 	doc := options.SwaggerDoc()
 	var out []parameter
@@ -127,7 +130,8 @@ func common(operations []*operation) []parameter {
 	}
 	slices.SortFunc(out, byName)
 	for _, o := range operations {
-		o.parameters = slices.DeleteFunc(o.parameters, func(p parameter) bool { return count[key{p.name, p.inPath}] == len(operations) })
+		o.parameters = slices.DeleteFunc(o.parameters,
+			func(p parameter) bool { return count[key{p.name, p.inPath}] == len(operations) })
 		slices.SortFunc(o.parameters, byName)
 	}
 	return out
@@ -156,8 +160,8 @@ func parametersV3(ps []parameter) []object {
 // shared are the parameters that OpenAPI v2 tells once for all operations, by their names there.
 type shared map[string]json.RawMessage
 
-// add returns what stands for a parameter: a reference, or the parameter itself if it is one of those that clients look for in
-// the operations.
+// add returns what stands for a parameter: a reference, or the parameter itself if it is one of those that clients look
+// for in the operations.
 func (s shared) add(p spec.Parameter) (any, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -179,7 +183,8 @@ func (s shared) add(p spec.Parameter) (any, error) {
 func (s shared) list(ps []parameter, body *spec.Parameter) ([]any, error) {
 	all := make([]spec.Parameter, 0, len(ps)+1)
 	for _, p := range ps {
-		one := spec.Parameter{ParamProps: spec.ParamProps{Name: p.name, In: p.place(), Description: p.description, Required: p.inPath}}
+		one := spec.Parameter{ParamProps: spec.ParamProps{Name: p.name, In: p.place(), Description: p.description,
+			Required: p.inPath}}
 		one.UniqueItems, one.Type = true, p.kind
 		all = append(all, one)
 	}

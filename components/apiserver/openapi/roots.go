@@ -7,12 +7,14 @@ import (
 
 // discovery is the operation that lists a group version's resources.
 func (g *groupVersion) discovery() operation {
-	return operation{path: "/" + g.path() + "/", method: "get", id: "get" + g.idPart() + "APIResources", description: "get available resources",
-		tag: g.tag(), consumes: objectTypes, produces: objectTypes, response: metaModel + "APIResourceList", codes: []string{"200"}}
+	return operation{path: "/" + g.path() + "/", method: "get", id: "get" + g.idPart() + "APIResources",
+		description: "get available resources",
+		tag:         g.tag(), consumes: objectTypes, produces: objectTypes, response: metaModel + "APIResourceList",
+		codes: []string{"200"}}
 }
 
-// roots lists what the server itself answers, and its own groups, each of which has a document of OpenAPI v3. Groups of custom
-// resources have none.
+// roots lists what the server itself answers, and its own groups, each of which has a document of OpenAPI v3. Groups of
+// custom resources have none.
 func (c *content) roots() []operation {
 	telling := func(path, id, tag, description, model string) operation {
 		return operation{path: "/" + path + "/", method: "get", id: id, description: description, tag: tag,
@@ -29,9 +31,11 @@ func (c *content) roots() []operation {
 		answering("version", "getCodeVersion", "version", "get the version information for this server",
 			"io.k8s.apimachinery.pkg.version.Info", "application/json"),
 		answering(".well-known/openid-configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown",
-			"get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'", "", "application/json"),
+			"get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'", "",
+			"application/json"),
 		answering("openid/v1/jwks", "getServiceAccountIssuerOpenIDKeyset", "openid",
-			"get service account issuer OpenID JSON Web Key Set (contains public token verification keys)", "", "application/jwk-set+json"),
+			"get service account issuer OpenID JSON Web Key Set (contains public token verification keys)", "",
+			"application/jwk-set+json"),
 	}
 	out[2].consumes = []string{"application/json"}
 	seen := map[string]bool{"": true}
@@ -41,7 +45,8 @@ func (c *content) roots() []operation {
 			continue
 		}
 		seen[g.Group] = true
-		out = append(out, telling("apis/"+g.Group, "get"+idPart(g.Group)+"APIGroup", groupTag(g.Group), "get information of a group",
+		out = append(out, telling("apis/"+g.Group, "get"+idPart(g.Group)+"APIGroup", groupTag(g.Group),
+			"get information of a group",
 			metaModel+"APIGroup"))
 	}
 	return out

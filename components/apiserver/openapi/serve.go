@@ -98,7 +98,8 @@ func (t *types) choose(r *http.Request) form {
 	return nothing
 }
 
-// accepted chooses the form of the answer and says it in the header; it answers itself, and returns false, if there is none.
+// accepted chooses the form of the answer and says it in the header; it answers itself, and returns false, if there is
+// none.
 func (t *types) accepted(w http.ResponseWriter, r *http.Request) (form, bool) {
 	w.Header().Add("Vary", "Accept")
 	f := t.choose(r)
@@ -117,7 +118,8 @@ func (t *types) accepted(w http.ResponseWriter, r *http.Request) (form, bool) {
 }
 
 // serve answers with a document, which write makes as JSON if it isn't there yet. The header tells its type already.
-func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey, hash string, t types, write func() ([]byte, error)) {
+func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey, hash string, t types,
+	write func() ([]byte, error)) {
 	w.Header().Set("ETag", strconv.Quote(hash))
 	d := c.document(key, hash)
 	d.once.Do(func() {

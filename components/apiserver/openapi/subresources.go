@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // connections are the subresources that pass a connection on; their options are in the query.
 var connections = []string{"attach", "exec", "portforward", "proxy"}
 
-func (b *builder) subresource(sub *kinds.Subresource) {
+func (b *builder) subresource(sub *api.Subresource) {
 	path := b.collection() + "/{name}/" + sub.Name
 	suffix := strings.ToUpper(sub.Name[:1]) + sub.Name[1:]
 	has := func(verb string) bool { return slices.Contains(sub.Verbs, verb) }
@@ -36,16 +36,18 @@ func (b *builder) subresource(sub *kinds.Subresource) {
 	}
 	if has("create") {
 		b.add(operation{path: path, method: "post", id: b.id("create", b.scope(), suffix), action: "post",
-			description: "create " + sub.Name + " of " + a(b.kind.Name), kind: kind, parameters: creating(), body: model, response: model,
+			description: "create " + sub.Name + " of " + a(b.kind.Name), kind: kind, parameters: creating(),
+			body: model, response: model,
 			codes: []string{"200", "201", "202"}})
 	}
 	b.change(path, has, suffix, sub.Name, kind, model)
 }
 
 // methods are those of HTTP for the verbs of a connection. A proxy has all of them.
-var methods = map[string][]string{"get": {"get"}, "create": {"post"}, "update": {"put"}, "patch": {"patch"}, "delete": {"delete"}}
+var methods = map[string][]string{"get": {"get"}, "create": {"post"}, "update": {"put"}, "patch": {"patch"},
+	"delete": {"delete"}}
 
-func (b *builder) connect(path, suffix string, sub *kinds.Subresource) {
+func (b *builder) connect(path, suffix string, sub *api.Subresource) {
 	kind := b.group.WithKind(b.kind.Name + suffix + "Options")
 	if sub.Name == "portforward" {
 		kind.Kind = b.kind.Name + "PortForwardOptions"
@@ -65,8 +67,11 @@ func (b *builder) connect(path, suffix string, sub *kinds.Subresource) {
 			with = "WithPath"
 		}
 		for _, method := range all {
-			b.add(operation{path: at, method: method, id: b.id("connect", strings.ToUpper(method[:1])+method[1:]+b.scope(), suffix+with),
-				action: "connect", kind: kind, description: "connect " + strings.ToUpper(method) + " requests to " + sub.Name + " of " + b.kind.Name,
+			b.add(operation{path: at, method: method,
+				id:     b.id("connect", strings.ToUpper(method[:1])+method[1:]+b.scope(), suffix+with),
+				action: "connect", kind: kind,
+				description: "connect " + strings.ToUpper(method) + " requests to " + sub.Name + " of " +
+					b.kind.Name,
 				parameters: connecting(kind.Kind), produces: anything})
 		}
 	}
@@ -79,8 +84,9 @@ func (b *builder) watches() {
 	}
 	const instead = "deprecated: use the 'watch' parameter with a list operation instead"
 	add := func(path, id, action, description string) {
-		b.add(operation{path: path, method: "get", id: id, action: action, description: description, parameters: listing(),
-			produces: streamTypes, response: watchEvent})
+		b.add(operation{path: path, method: "get", id: id, action: action, description: description,
+			parameters: listing(),
+			produces:   streamTypes, response: watchEvent})
 	}
 	list := "watch individual changes to a list of " + b.kind.Name + ". " + instead + "."
 	all := b.below(b.root() + "watch/")
@@ -89,7 +95,8 @@ func (b *builder) watches() {
 		add(b.root()+"watch/"+b.kind.Resource, b.id("watch", "", "ListForAllNamespaces"), "watchlist", list)
 	}
 	if slices.Contains(verbs(b.kind), "get") {
-		add(all+"/{name}", b.id("watch", b.scope(), ""), "watch", "watch changes to an object of kind "+b.kind.Name+". "+instead+
-			", filtered to a single item with the 'fieldSelector' parameter.")
+		add(all+"/{name}", b.id("watch", b.scope(), ""), "watch",
+			"watch changes to an object of kind "+b.kind.Name+". "+instead+
+				", filtered to a single item with the 'fieldSelector' parameter.")
 	}
 }

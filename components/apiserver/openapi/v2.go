@@ -23,16 +23,18 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 	if r.Method != http.MethodHead && r.Header.Get("Range") == "" && takesGzip(r.Header.Get("Accept-Encoding")) {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
-	c.serve(w, r, documentKey{path: "v2", proto: f == protobuf}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
-		own, err := c.documentV2()
-		if err != nil || len(others) == 0 {
-			return own, err
-		}
-		return merge(own, others)
-	})
+	c.serve(w, r, documentKey{path: "v2", proto: f == protobuf}, hashOf(shorten(all.String()), others), v2Types,
+		func() ([]byte, error) {
+			own, err := c.documentV2()
+			if err != nil || len(others) == 0 {
+				return own, err
+			}
+			return merge(own, others)
+		})
 }
 
-// takesGzip reads an Accept-Encoding, of which the last word on gzip counts. As with upstream, a wildcard says nothing of it.
+// takesGzip reads an Accept-Encoding, of which the last word on gzip counts. As with upstream, a wildcard says nothing
+// of it.
 func takesGzip(accepted string) bool {
 	takes := false
 	for coding := range strings.SplitSeq(accepted, ",") {
@@ -120,7 +122,8 @@ func pathV2(all []*operation, parameters shared) (object, error) {
 
 func (o *operation) v2(parameters shared) (object, error) {
 	out := object{
-		"operationId": o.id, "description": o.description, "tags": []string{o.tag}, "schemes": []string{"https"}, "produces": o.produces,
+		"operationId": o.id, "description": o.description, "tags": []string{o.tag}, "schemes": []string{"https"},
+		"produces": o.produces,
 	}
 	o.extend(out)
 	if len(o.consumes) > 0 {

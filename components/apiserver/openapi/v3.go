@@ -70,7 +70,8 @@ func (c *content) documentV3(g *groupVersion) ([]byte, error) {
 		return nil, err
 	}
 	if g.custom() {
-		return c.writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion, true)
+		return c.writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil,
+			g.GroupVersion, true)
 	}
 	return c.writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion, false)
 }
@@ -81,7 +82,8 @@ func (c *content) documentOfRoot(o *operation) ([]byte, error) {
 }
 
 // writeV3 writes a document; schemas are those that the program doesn't have itself.
-func (c *content) writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion, custom bool) ([]byte, error) {
+func (c *content) writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object,
+	gv schema.GroupVersion, custom bool) ([]byte, error) {
 	definitions, err := c.closure(builtIn(models(operations), schemas))
 	if err != nil {
 		return nil, err
@@ -129,7 +131,8 @@ func byPath(operations []operation) map[string][]*operation {
 	return out
 }
 
-var bearerToken = object{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
+var bearerToken = object{"type": "apiKey", "name": "authorization", "in": "header",
+	"description": "Bearer Token authentication"}
 
 // models are the schemas that operations name.
 func models(operations []operation) []string {
@@ -169,7 +172,8 @@ func (o *operation) v3() object {
 func (o *operation) extend(out object) {
 	if o.action != "" {
 		out["x-kubernetes-action"] = o.action
-		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind}
+		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version,
+			"kind": o.kind.Kind}
 	}
 }
 

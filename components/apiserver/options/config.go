@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path"
 	"slices"
@@ -36,13 +37,15 @@ const (
 	EndpointsUnmanaged = "none"
 )
 
-// Config of an API server. The zero value serves on a free port of the loopback, from memory, to the users whom
-// the files that it names let in. Each field has the flag of its name; see flags.go.
+// Config of an API server. The zero value serves on a free port of the loopback, from memory, to the users that the
+// files it names authenticate. Each field has the flag of its name; see flags.go.
 type Config struct {
 	// Storage is StorageEtcd or StorageMemory; empty means etcd if EtcdServers are given. Store overrides it, and stays
 	// the caller's to close.
-	Storage     string
-	Store       storage.Store
+	Storage string
+	Store   storage.Store
+	// Filter stands behind authentication and authorization, before what serves requests; nil is none. It has no flag.
+	Filter      func(next http.Handler) http.Handler
 	EtcdServers []string
 	// EtcdServersOverrides keeps some resources elsewhere: group/resource#url;url...
 	EtcdServersOverrides []string

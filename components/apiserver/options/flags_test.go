@@ -11,7 +11,8 @@ func TestFlags(t *testing.T) {
 	c := &Config{}
 	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	c.AddFlags(fs)
-	args := strings.Fields("--storage-backend=memory --secure-port=0 --authorization-mode=Node,RBAC --anonymous-auth=false --etcd-compaction-interval=0 --event-ttl=0 --tls-cert-file=x")
+	args := strings.Fields("--storage-backend=memory --secure-port=0 --authorization-mode=Node,RBAC " +
+		"--anonymous-auth=false --etcd-compaction-interval=0 --event-ttl=0 --tls-cert-file=x")
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func TestFlags(t *testing.T) {
 func TestFlagsGivenWithDefaults(t *testing.T) {
 	for flag, want := range map[string][2]bool{
 		"--secure-port=0": {}, "--oidc-username-claim=sub": {true, false}, "--oidc-required-claim=a=b": {true, false},
-		"--authorization-webhook-version=v1beta1": {false, true}, "--authorization-webhook-cache-authorized-ttl=5m0s": {false, true},
+		"--authorization-webhook-version=v1beta1":           {false, true},
+		"--authorization-webhook-cache-authorized-ttl=5m0s": {false, true},
 	} {
 		c := &Config{}
 		fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -58,7 +60,8 @@ func TestFixedFlags(t *testing.T) {
 		c := &Config{}
 		fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 		c.AddFlags(fs)
-		if err := fs.Parse([]string{arg}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := fs.Parse([]string{arg}); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", arg, err, want)
 		}
 	}
@@ -66,7 +69,8 @@ func TestFixedFlags(t *testing.T) {
 
 // TestPeerAdvertiseIP: others may be told of a host name, too.
 func TestPeerAdvertiseIP(t *testing.T) {
-	for host, ok := range map[string]bool{"": true, "192.0.2.1": true, "2001:db8::1": true, "api-1.example.com": true, "a b": false, "192.0.2.1:443": false} {
+	for host, ok := range map[string]bool{"": true, "192.0.2.1": true, "2001:db8::1": true, "api-1.example.com": true,
+		"a b": false, "192.0.2.1:443": false} {
 		if err := (&PeerAccess{AdvertiseIP: host}).Check(true, true); (err == nil) != ok {
 			t.Errorf("%q: %v", host, err)
 		}

@@ -48,7 +48,7 @@ func (c *compatibility) Set(text string) error {
 // oldest is how many releases before its own a server may be asked to stay compatible with.
 const oldest = 3
 
-// checkCompatibility fills in the release before this one, or judges the one that was asked for.
+// checkCompatibility fills in the release before this one, or checks the one that was set.
 func (c *Config) checkCompatibility() error {
 	own, err := version.Parse(release.Get().GitVersion)
 	if err != nil {

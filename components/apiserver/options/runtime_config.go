@@ -16,6 +16,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 var runtimeConfigUsage = "APIs to serve or not: group/version[/resource]=true|false, " +
@@ -84,7 +85,7 @@ func parseSetting(text string) (bool, error) {
 	return strconv.ParseBool(text)
 }
 
-// CheckRuntimeConfig judges the APIs that were asked for by what there is, and logs what of them isn't served.
+// CheckRuntimeConfig checks the settings of runtime-config against the known APIs, and logs those that aren't served.
 // registered is the scheme of all versions that the server knows; it is only called where there are settings.
 func (c *Config) CheckRuntimeConfig(on *gates.Gates, registered func() *runtime.Scheme) error {
 	check := apiCheck{gates: on, registered: registered}
@@ -102,18 +103,18 @@ func (c *Config) CheckRuntimeConfig(on *gates.Gates, registered func() *runtime.
 		return errors.Join(errs...)
 	}
 	for _, key := range slices.Sorted(maps.Keys(missing)) {
-		klog.InfoS("Not all that --runtime-config asks for is served", "asked", key, "missing", missing[key])
+		klog.InfoS("Some APIs of --runtime-config are not served", "asked", key, "missing", missing[key])
 	}
 	return nil
 }
 
-// apiCheck judges settings of RuntimeConfig.
+// apiCheck checks settings of RuntimeConfig.
 type apiCheck struct {
 	gates      *gates.Gates
 	registered func() *runtime.Scheme
 }
 
-// setting judges one, and returns what it asks for and is not served.
+// setting checks one, and returns the APIs it enables that are not served.
 func (a *apiCheck) setting(key, value string) (missing []string, err error) {
 	wanted, err := parseSetting(value)
 	stage := slices.Contains(stages, key) || key == "api/legacy"
@@ -183,7 +184,7 @@ func (a *apiCheck) parse(key string) (asked schema.GroupVersionResource, err err
 
 // isKnown reports whether the table has a row for a version or a resource, served or not.
 func isKnown(asked schema.GroupVersionResource) bool {
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		v := kind.Version(asked.GroupVersion())
 		if v != nil && !v.Unserved && (asked.Resource == "" || kind.Resource == asked.Resource) {
 			return true
@@ -207,7 +208,7 @@ func (a *apiCheck) lacks(matches func(schema.GroupVersionResource) bool) []strin
 	for _, r := range unbuilt {
 		add(r.GroupVersionResource, r.gate)
 	}
-	for _, kind := range kinds.Table(kinds.Deps{}) {
+	for _, kind := range kinds.Table(api.Deps{}) {
 		if kind.Gate != "" && !a.gates.On(kind.Gate) {
 			for _, v := range kind.Versions {
 				add(v.WithResource(kind.Resource), kind.Gate)

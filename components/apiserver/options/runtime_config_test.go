@@ -8,6 +8,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestWantedAPIs: the more exactly a setting names something, the more it counts.
@@ -27,7 +28,8 @@ func TestWantedAPIs(t *testing.T) {
 		{settings{"api/beta": "false", "resource.k8s.io/v1beta1": ""}, "resource.k8s.io/v1beta1", true},
 		{settings{"api/all": "true", "resource.k8s.io/v1beta1": "false"}, "resource.k8s.io/v1beta1", false},
 		{settings{"resource.k8s.io/v1beta1": "true"}, "resource.k8s.io/v1beta2", false},
-		{settings{"resource.k8s.io/v1beta1": "true", "resource.k8s.io/v1beta1/resourceclaims": "0"}, "resource.k8s.io/v1beta1", false},
+		{settings{"resource.k8s.io/v1beta1": "true", "resource.k8s.io/v1beta1/resourceclaims": "0"},
+			"resource.k8s.io/v1beta1", false},
 		{settings{"resource.k8s.io/v1beta1/resourceclaims": "1"}, "resource.k8s.io/v1beta1", true},
 		{settings{"resource.k8s.io/v1beta1/deviceclasses": "1"}, "resource.k8s.io/v1beta1", false},
 	} {
@@ -60,7 +62,7 @@ func TestLackingAPIs(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, r := range unbuilt {
-		for _, kind := range kinds.Table(kinds.Deps{}) {
+		for _, kind := range kinds.Table(api.Deps{}) {
 			if kind.Resource == r.Resource && kind.Version(r.GroupVersion()) != nil {
 				t.Errorf("%s is in the table", r)
 			}

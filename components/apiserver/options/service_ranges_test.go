@@ -19,17 +19,24 @@ func TestServiceRanges(t *testing.T) {
 		want       string // "" if it is fine
 	}{
 		{"10.0.0.0/29", Config{}, v4, ""},
-		{"10.0.0.0/30", Config{}, v4, "error determining service IP ranges for primary service cidr: the service cluster IP range must be at least 8 IP addresses"},
-		{"10.0.0.0/24,fd00::/126", Config{}, v4, "for secondary service cidr: the service cluster IP range must be at least 8 IP addresses"},
+		{"10.0.0.0/30", Config{}, v4,
+			"error determining service IP ranges for primary service cidr: the service cluster IP range must be at least 8 IP " +
+				"addresses"},
+		{"10.0.0.0/24,fd00::/126", Config{}, v4,
+			"for secondary service cidr: the service cluster IP range must be at least 8 IP addresses"},
 		{"fd00::/108", Config{}, v4, `service IP family "fd00::/108" must match public address family "192.0.2.1"`},
-		{"10.0.0.0/24,fd00::/108", Config{}, v6, `service IP family "10.0.0.0/24" must match public address family "2001:db8::1"`},
+		{"10.0.0.0/24,fd00::/108", Config{}, v6,
+			`service IP family "10.0.0.0/24" must match public address family "2001:db8::1"`},
 		{"fd00::/108,10.0.0.0/24", Config{}, v6, ""},
 		{"fd00::/108", Config{}, nil, ""},
 		{"fd00::/108", Config{EndpointReconciler: EndpointsUnmanaged}, v4, ""},
 		{"10.0.0.0/24", Config{KubernetesNodePort: 30443}, v4, ""},
-		{"10.0.0.0/24", Config{KubernetesNodePort: -1}, v4, "--kubernetes-service-node-port -1 must be between 0 and 65535, inclusive."},
-		{"10.0.0.0/24", Config{KubernetesNodePort: 70000}, v4, "--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive."},
-		{"10.0.0.0/24", Config{KubernetesNodePort: 443}, v4, "kubernetes service node port range 30000-32767 doesn't contain 443"},
+		{"10.0.0.0/24", Config{KubernetesNodePort: -1}, v4,
+			"--kubernetes-service-node-port -1 must be between 0 and 65535, inclusive."},
+		{"10.0.0.0/24", Config{KubernetesNodePort: 70000}, v4,
+			"--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive."},
+		{"10.0.0.0/24", Config{KubernetesNodePort: 443}, v4,
+			"kubernetes service node port range 30000-32767 doesn't contain 443"},
 	} {
 		var ranges []netip.Prefix
 		for text := range strings.SplitSeq(c.ranges, ",") {
@@ -42,7 +49,7 @@ func TestServiceRanges(t *testing.T) {
 	}
 }
 
-// TestFirstAddress: whoever listens everywhere is reached by the family that was asked for, if the machine has that.
+// TestFirstAddress: a server that listens on all addresses is reached by the requested family, if the machine has that.
 func TestFirstAddress(t *testing.T) {
 	of := func(cidrs ...string) (out []net.Addr) {
 		for _, text := range cidrs {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,10 +20,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/transport"
-	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -33,15 +34,15 @@ var (
 
 // feed follows the objects that tell which servers there are, and what is hidden of what they serve.
 func (p *Peers) feed(ctx context.Context, group *errgroup.Group) {
-	follow := func(resource schema.GroupResource, changed func(old, new kinds.Object)) {
+	follow := func(resource schema.GroupResource, changed func(old, new api.Object)) {
 		group.Go(func() error { return p.config.Objects.Feed(ctx, resource, changed, func() {}) })
 	}
-	follow(leases, func(old, new kinds.Object) {
+	follow(leases, func(old, new api.Object) {
 		if p.holder(old) != p.holder(new) {
-			poke(p.looked)
+			p.asking.Wake()
 		}
 	})
-	hide := func(old, new kinds.Object) {
+	hide := func(old, new api.Object) {
 		var name string
 		var versions []schema.GroupVersion
 		if new != nil {
@@ -50,7 +51,7 @@ func (p *Peers) feed(ctx context.Context, group *errgroup.Group) {
 			name = fmt.Sprintf("%T %s", old, old.GetName())
 		}
 		if p.hidden.set(name, versions, p.config.Clock.Now()) {
-			poke(p.hid)
+			p.showing.Wake()
 		}
 	}
 	follow(definitions, hide)
@@ -58,9 +59,10 @@ func (p *Peers) feed(ctx context.Context, group *errgroup.Group) {
 }
 
 // holder is which life of which other server a Lease tells of, "" if of none.
-func (p *Peers) holder(obj kinds.Object) string {
+func (p *Peers) holder(obj api.Object) string {
 	lease, ok := obj.(*coordinationv1.Lease)
-	if !ok || lease.Namespace != metav1.NamespaceSystem || lease.Labels["apiserver.kubernetes.io/identity"] != "kube-apiserver" ||
+	if !ok || lease.Namespace != metav1.NamespaceSystem ||
+		lease.Labels["apiserver.kubernetes.io/identity"] != "kube-apiserver" ||
 		lease.Name == p.config.ID || lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -68,12 +70,13 @@ func (p *Peers) holder(obj kinds.Object) string {
 }
 
 // asked are the group versions that an object is about.
-func asked(obj kinds.Object) []schema.GroupVersion {
+func asked(obj api.Object) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	switch o := obj.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
 		for _, v := range o.Spec.Versions {
-			out = append(out, schema.GroupVersion{Group: o.Spec.Group, Version: v.Name}) // also if it isn't served any more: others may not know yet
+			// also if it isn't served any more: others may not know yet
+			out = append(out, schema.GroupVersion{Group: o.Spec.Group, Version: v.Name})
 		}
 	case *apiregistrationv1.APIService:
 		if o.Spec.Service != nil {
@@ -83,45 +86,38 @@ func asked(obj kinds.Object) []schema.GroupVersion {
 	return out
 }
 
-// A server that can't be asked is asked again, ever more rarely.
+// A server that doesn't answer is asked again, ever more rarely.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// follow keeps up to date what the others serve.
+// follow keeps what the others serve up to date, and shows it without what is hidden, until ctx ends.
 func (p *Peers) follow(ctx context.Context) {
-	var all view
-	var again, reveal <-chan time.Time
-	pause := firstPause
-	look := func() {
-		var err error
-		all, err = p.look(ctx)
-		if again = nil; err == nil {
-			pause = firstPause
-			return
+	var found atomic.Pointer[view]
+	found.Store(&view{})
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() {
+		p.asking.Run(ctx, nil, func(ctx context.Context) error {
+			all, err := p.look(ctx)
+			found.Store(&all)
+			p.showing.Wake()
+			return err
+		})
+	})
+	var reveal time.Time // when something hidden is to be shown again; zero if there is no such thing
+	p.showing.Run(ctx, func() <-chan time.Time {
+		if reveal.IsZero() {
+			return nil
 		}
-		klog.FromContext(ctx).V(2).Info("Not all API servers tell what they serve; trying again", "err", err)
-		again, pause = p.config.Clock.After(pause), min(2*pause, lastPause)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.looked:
-			look()
-		case <-again:
-			look()
-		case <-p.hid:
-		case <-reveal:
-		}
-		now := p.config.Clock.Now()
-		versions, until := p.hidden.all(now)
-		if reveal = nil; !until.IsZero() {
-			reveal = p.config.Clock.After(until.Sub(now))
-		}
-		p.show(all.without(versions))
-	}
+		return p.config.Clock.After(reveal.Sub(p.config.Clock.Now()))
+	}, func(context.Context) error {
+		var versions map[schema.GroupVersion]bool
+		versions, reveal = p.hidden.all(p.config.Clock.Now())
+		p.show(found.Load().without(versions))
+		return nil
+	})
 }
 
 func (p *Peers) show(v view) {
@@ -174,7 +170,8 @@ func (p *Peers) ask(ctx context.Context, id string) (peer, error) {
 		for _, g := range list.Items {
 			for _, v := range g.Versions {
 				for _, r := range v.Resources {
-					out.resources[schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource}] = true
+					out.resources[schema.GroupVersionResource{
+						Group: g.Name, Version: v.Version, Resource: r.Resource}] = true
 				}
 			}
 			if g.Name != "" {
@@ -191,8 +188,8 @@ const (
 	longest = 64 << 20
 )
 
-// discover asks a server for one of its two documents, as system:apiserver. It is to tell of itself alone; servers before 1.36 know
-// no other way.
+// discover asks a server for one of its two documents, as system:apiserver. It is to tell of itself alone; servers
+// before 1.36 know no other way.
 func (p *Peers) discover(ctx context.Context, at, path string) (*apidiscoveryv2.APIGroupDiscoveryList, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
@@ -202,7 +199,8 @@ func (p *Peers) discover(ctx context.Context, at, path string) (*apidiscoveryv2.
 	}
 	r.Header.Set(passedHeader, "true")
 	r.Header.Set("Accept", discovery.AcceptV2NoPeer+","+discovery.AcceptV2+","+discovery.AcceptV1)
-	as := transport.NewAuthProxyRoundTripper(user.APIServerUser, user.APIServerUser, []string{user.AllAuthenticated}, nil, p.transport.Load())
+	as := transport.NewAuthProxyRoundTripper(user.APIServerUser, user.APIServerUser, []string{user.AllAuthenticated},
+		nil, p.transport.Load())
 	answer, err := as.RoundTrip(r)
 	if err != nil {
 		p.metrics.passedOn(http.StatusServiceUnavailable, schema.GroupVersionResource{})

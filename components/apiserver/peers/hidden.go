@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// grace is how long a group version stays hidden that nobody asks for any more, as the others may not know yet.
+// grace is how long a group version that is no longer requested stays hidden, as the peers may not know it yet.
 const grace = 5 * time.Minute
 
-// hidden are the group versions that are not looked for at other servers: those of definitions and of extension servers. All
-// servers have them alike, and of one that is gone the others' discovery, as it was when it was asked for, still tells.
+// hidden are the group versions that are not looked for at other servers: those of definitions and of extension
+// servers. All servers have them alike, and of one that is gone the others' discovery, as it was when it was asked for,
+// still tells.
 type hidden struct {
 	mu     sync.Mutex
 	now    map[string][]schema.GroupVersion // by the object that asks for them

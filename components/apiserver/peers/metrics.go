@@ -17,9 +17,13 @@ func newMetrics() metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return metrics{
-		passed: counter("apiserver_rerouted_request_total", "Requests that another API server was asked in the place of this one.", "code", "group", "version", "resource"),
-		failed: counter("apiserver_peer_proxy_errors_total", "Requests that no other API server could be asked.", "type", "group", "version", "resource"),
-		unseen: counter("apiserver_peer_discovery_sync_errors_total", "How often another API server could not be asked what it serves.", "type"),
+		passed: counter("apiserver_rerouted_request_total",
+			"Requests that another API server was asked in the place of this one.", "code", "group", "version",
+			"resource"),
+		failed: counter("apiserver_peer_proxy_errors_total", "Requests that no other API server could be asked.",
+			"type", "group", "version", "resource"),
+		unseen: counter("apiserver_peer_discovery_sync_errors_total",
+			"How often another API server could not be asked what it serves.", "type"),
 	}
 }
 

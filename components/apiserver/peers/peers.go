@@ -1,5 +1,5 @@
-// Package peers passes requests for what this API server doesn't serve on to another of the cluster that does, and tells in
-// discovery what the others serve, so that servers of different releases make up one cluster (KEP-4020).
+// Package peers passes requests for what this API server doesn't serve on to another of the cluster that does, and
+// tells in discovery what the others serve, so that servers of different releases make up one cluster (KEP-4020).
 package peers
 
 import (
@@ -23,10 +23,12 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/serverlease"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/internal/follow"
+	"quintet.dev/quintet/internal/repeat"
 )
 
 // Config of Peers.
@@ -40,13 +42,14 @@ type Config struct {
 	Prefix string
 	// Objects tells of the Leases of servers, and of definitions and APIServices.
 	Objects objects.Store
-	// CAFile is a PEM file with the authorities of the others' serving certificates, which is followed. Without it nothing is passed on.
+	// CAFile is a PEM file with the authorities of the others' serving certificates, which is followed. Without it
+	// nothing is passed on.
 	CAFile string
-	// Certificate returns the client certificate that proves to the others that a request comes through an API server; it
-	// may return nil, and they then believe nothing of what they are told.
+	// Certificate returns the client certificate that proves to the others that a request comes through an API server;
+	// it may return nil, and they then believe nothing of what they are told.
 	Certificate func() *tls.Certificate
 	// Dial connects to the others; nil does so straight.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial egress.Dial
 	// Changed is told, one call at a time, of what the others serve, by their IDs. It must not change it.
 	Changed func(map[string][]apidiscoveryv2.APIGroupDiscovery)
 	Clock   clock.WithTicker
@@ -59,8 +62,8 @@ type Peers struct {
 	authorities *follow.Files                  // nil if nothing is passed on
 	transport   atomic.Pointer[http.Transport] // by the newest of them
 	metrics     metrics
-	looked      chan struct{} // poked when the servers are to be looked at again
-	hid         chan struct{} // poked when there is something else to hide
+	asking      *repeat.Loop // asks the others what they serve
+	showing     *repeat.Loop // shows it
 	hidden      hidden
 	shown       atomic.Pointer[view]
 }
@@ -75,7 +78,8 @@ type peer struct {
 }
 
 const (
-	// addressLife is how long the address of a server that no longer renews it is kept, and renewEvery how often it does.
+	// addressLife is how long the address of a server that no longer renews it is kept, and renewEvery how often it
+	// does.
 	addressLife = 15 * time.Second
 	renewEvery  = 10 * time.Second
 	// identityLabel marks the addresses in the store with the IDs of their servers.
@@ -84,13 +88,15 @@ const (
 	serverName = "kubernetes.default.svc"
 )
 
-// New makes Peers of whom nothing is known yet.
+// New makes Peers without any known peer.
 func New(config Config) (*Peers, error) {
 	p := &Peers{
 		config: config, metrics: newMetrics(),
-		servers: &serverlease.Servers{Store: config.Store, Root: serverlease.Root(config.Prefix, "peerserverleases"), Life: addressLife},
-		looked:  make(chan struct{}, 1), hid: make(chan struct{}, 1),
-		hidden: hidden{now: map[string][]schema.GroupVersion{}, before: map[schema.GroupVersion]time.Time{}},
+		servers: &serverlease.Servers{Store: config.Store, Root: serverlease.Root(config.Prefix, "peerserverleases"),
+			Life: addressLife},
+		asking:  repeat.New("fetch discovery of peers", config.Clock, firstPause).Doubling(lastPause),
+		showing: repeat.New("show what peers serve", config.Clock, firstPause),
+		hidden:  hidden{now: map[string][]schema.GroupVersion{}, before: map[schema.GroupVersion]time.Time{}},
 	}
 	p.shown.Store(&view{})
 	if config.CAFile == "" {
@@ -103,7 +109,7 @@ func New(config Config) (*Peers, error) {
 	return p, nil
 }
 
-// trust makes connections from now on be to those whom these authorities vouch for.
+// trust makes new connections accept only certificates signed by these authorities.
 func (p *Peers) trust(_ context.Context, contents [][]byte) error {
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(contents[0]) {
@@ -111,7 +117,8 @@ func (p *Peers) trust(_ context.Context, contents [][]byte) error {
 	}
 	// The defaults notice connections whose other end is gone without a word.
 	before := p.transport.Swap(utilnet.SetTransportDefaults(&http.Transport{
-		DialContext: p.config.Dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
+		DialContext: p.config.Dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: serverName,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -130,10 +137,12 @@ func (p *Peers) trust(_ context.Context, contents [][]byte) error {
 
 // Register registers the metrics.
 func (p *Peers) Register(registry prometheus.Registerer) error {
-	return errors.Join(registry.Register(p.metrics.passed), registry.Register(p.metrics.failed), registry.Register(p.metrics.unseen))
+	return errors.Join(registry.Register(p.metrics.passed), registry.Register(p.metrics.failed),
+		registry.Register(p.metrics.unseen))
 }
 
-// Run tells the others where this server is, and follows what they serve, until ctx ends; then it takes back what it told.
+// Run tells the others where this server is, and follows what they serve, until ctx ends; then it takes back what it
+// told.
 func (p *Peers) Run(ctx context.Context) error {
 	group, within := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -161,7 +170,7 @@ func (p *Peers) stay(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := p.tellAddress(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Could not tell other API servers of this one's address; trying again")
+			klog.FromContext(ctx).Error(err, "Failed to register peer address; retrying")
 		}
 		select {
 		case <-ticker.C():
@@ -169,7 +178,7 @@ func (p *Peers) stay(ctx context.Context) {
 			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if err := p.servers.Remove(leaving, p.config.ID); err != nil {
-				klog.FromContext(ctx).V(2).Info("Could not take back this server's address", "err", err)
+				klog.FromContext(ctx).V(2).Info("Failed to unregister peer address", "err", err)
 			}
 			return
 		}
@@ -206,12 +215,4 @@ func (p *Peers) addressOf(ctx context.Context, id string) (string, error) {
 	}
 	at := lease.Subsets[0]
 	return net.JoinHostPort(at.Addresses[0].IP, strconv.Itoa(int(at.Ports[0].Port))), nil
-}
-
-// poke makes somebody who waits look again.
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

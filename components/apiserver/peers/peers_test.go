@@ -41,8 +41,10 @@ func TestAddressAsUpstream(t *testing.T) {
 		t.Errorf("the address of nobody is %s", at)
 	}
 	w := httptest.NewRecorder()
-	(&pass{owner: p, serving: []string{"apiserver-y"}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/widgets", nil))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Error getting ip and port info of the remote server while proxying") {
+	(&pass{owner: p, serving: []string{"apiserver-y"}}).ServeHTTP(w,
+		httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/widgets", nil))
+	if w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(w.Body.String(), "Error getting ip and port info of the remote server while proxying") {
 		t.Errorf("passed on to nobody: %d %s", w.Code, w.Body)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // passedHeader marks requests that come from another API server, which is not asked back.
 const passedHeader = "X-Kubernetes-Peer-Proxied"
 
-// Alone tells whether there is nobody to pass requests on to, which is to be known of every request.
+// Alone tells whether there is no peer to proxy to, which every request checks.
 func (p *Peers) Alone() bool { return len(*p.shown.Load()) == 0 }
 
 // Route returns what serves a request for a resource that this server doesn't have, or nil if no other has it either.
@@ -49,13 +49,16 @@ type pass struct {
 	serving  []string // IDs
 }
 
-// ServeHTTP passes the request on in the name of its user, whom the headers tell and this server's certificate vouches for.
+// ServeHTTP proxies the request with its user in the request headers, authenticated by this server's proxy client
+// certificate.
 func (p *pass) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, err := p.choose(r)
 	if err != nil {
 		p.owner.metrics.notPassed("endpoint_resolution", p.resource)
-		klog.FromContext(r.Context()).Error(err, "No API server that serves a request can be reached", "resource", p.resource)
-		answer.Error(w, r, apierrors.NewServiceUnavailable("Error getting ip and port info of the remote server while proxying"))
+		klog.FromContext(r.Context()).Error(err, "Failed to proxy request: no peer API server is reachable", "resource",
+			p.resource)
+		answer.Error(w, r, apierrors.NewServiceUnavailable(
+			"Error getting ip and port info of the remote server while proxying"))
 		return
 	}
 	who, ok := request.UserFrom(r.Context())

@@ -24,7 +24,8 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// TestPassUnanswered: nobody answers what is passed on. A client whose time is over is told so as if it had been served here.
+// TestPassUnanswered: the peer doesn't answer. A client whose timeout expires gets the same error as if it had been
+// served here.
 func TestPassUnanswered(t *testing.T) {
 	authority, err := certs.NewAuthority("front")
 	if err != nil {
@@ -65,7 +66,8 @@ func TestPassUnanswered(t *testing.T) {
 		{over, http.StatusGatewayTimeout, "Timeout: request did not complete within the allotted timeout"},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/zoo.io/v1/things", nil)
-		to := &pass{owner: p, resource: schema.GroupVersionResource{Group: "zoo.io", Version: "v1", Resource: "things"}, serving: []string{"other"}}
+		to := &pass{owner: p, resource: schema.GroupVersionResource{Group: "zoo.io", Version: "v1", Resource: "things"},
+			serving: []string{"other"}}
 		ctx := request.WithUser(test.ctx, &user.DefaultInfo{Name: "alice"})
 		to.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code != test.code || !strings.Contains(w.Body.String(), test.text) {
@@ -77,7 +79,8 @@ func TestPassUnanswered(t *testing.T) {
 // TestAsked: a version that is no longer served is looked for nowhere else, however long others go on to tell of it.
 func TestAsked(t *testing.T) {
 	got := asked(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "zoo.io", Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}, {Name: "v1beta1"}},
+		Group: "zoo.io", Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true},
+			{Name: "v1beta1"}},
 	}})
 	if len(got) != 2 || got[1] != (schema.GroupVersion{Group: "zoo.io", Version: "v1beta1"}) {
 		t.Errorf("%v", got)

@@ -50,8 +50,9 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 	store := memory.New(clock)
 	defer store.Close()
 	p, err := New(Config{
-		ID: "this", Store: store, Prefix: "/registry", Clock: clock, CAFile: ca, Certificate: func() *tls.Certificate { return nil },
-		Dial: (&net.Dialer{}).DialContext,
+		ID: "this", Store: store, Prefix: "/registry", Clock: clock, CAFile: ca,
+		Certificate: func() *tls.Certificate { return nil },
+		Dial:        (&net.Dialer{}).DialContext,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package reviews answers questions about users: who has this token, who am I, may I, may they
-// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access). Each answer gets a review
-// that it owns, whose content is valid, and returns it with its status.
+// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access). Each answer gets a
+// review that it owns, whose content is valid, and returns it with its status.
 package reviews
 
 import (
@@ -22,13 +22,15 @@ type Access struct {
 }
 
 // Subject answers a SubjectAccessReview.
-func (a *Access) Subject(ctx context.Context, r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+func (a *Access) Subject(ctx context.Context,
+	r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 	r.Status = a.decide(ctx, subjectAttributes(&r.Spec))
 	return r, nil
 }
 
 // LocalSubject answers a LocalSubjectAccessReview.
-func (a *Access) LocalSubject(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error) {
+func (a *Access) LocalSubject(ctx context.Context,
+	r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error) {
 	namespace, _ := request.NamespaceFrom(ctx)
 	if namespace == "" {
 		namespace = r.Namespace
@@ -44,7 +46,8 @@ func (a *Access) LocalSubject(ctx context.Context, r *authorizationv1.LocalSubje
 }
 
 // Self answers a SelfSubjectAccessReview.
-func (a *Access) Self(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+func (a *Access) Self(ctx context.Context,
+	r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewBadRequest("no user present on request")
@@ -54,7 +57,8 @@ func (a *Access) Self(ctx context.Context, r *authorizationv1.SelfSubjectAccessR
 }
 
 // SelfRules answers a SelfSubjectRulesReview, with nothing but the status, as upstream.
-func (a *Access) SelfRules(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error) {
+func (a *Access) SelfRules(ctx context.Context,
+	r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewBadRequest("no user present on request")
@@ -67,7 +71,8 @@ func (a *Access) SelfRules(ctx context.Context, r *authorizationv1.SelfSubjectRu
 	}}
 	for _, rule := range resources {
 		out.Status.ResourceRules = append(out.Status.ResourceRules, authorizationv1.ResourceRule{
-			Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(), Resources: rule.GetResources(), ResourceNames: rule.GetResourceNames(),
+			Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(), Resources: rule.GetResources(),
+			ResourceNames: rule.GetResourceNames(),
 		})
 	}
 	for _, rule := range urls {
@@ -122,7 +127,8 @@ func subjectAttributes(spec *authorizationv1.SubjectAccessReviewSpec) authorizer
 	return attributes(u, spec.ResourceAttributes, spec.NonResourceAttributes)
 }
 
-func attributes(u user.Info, resource *authorizationv1.ResourceAttributes, url *authorizationv1.NonResourceAttributes) authorizer.AttributesRecord {
+func attributes(u user.Info, resource *authorizationv1.ResourceAttributes,
+	url *authorizationv1.NonResourceAttributes) authorizer.AttributesRecord {
 	if resource == nil {
 		out := authorizer.AttributesRecord{User: u}
 		if url != nil {
@@ -131,8 +137,9 @@ func attributes(u user.Info, resource *authorizationv1.ResourceAttributes, url *
 		return out
 	}
 	out := authorizer.AttributesRecord{
-		User: u, Verb: resource.Verb, Namespace: resource.Namespace, APIGroup: resource.Group, APIVersion: versionOf(resource.Version),
-		Resource: resource.Resource, Subresource: resource.Subresource, Name: resource.Name, ResourceRequest: true,
+		User: u, Verb: resource.Verb, Namespace: resource.Namespace, APIGroup: resource.Group,
+		APIVersion: versionOf(resource.Version),
+		Resource:   resource.Resource, Subresource: resource.Subresource, Name: resource.Name, ResourceRequest: true,
 	}
 	if resource.FieldSelector != nil {
 		out.FieldSelectorRequirements, out.FieldSelectorParsingErr = fieldRequirements(resource.FieldSelector)

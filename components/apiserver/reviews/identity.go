@@ -18,10 +18,12 @@ type TokenAuthenticator interface {
 }
 
 // Token returns what answers a TokenReview.
-func Token(tokens TokenAuthenticator) func(context.Context, *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+func Token(tokens TokenAuthenticator) func(context.Context,
+	*authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 	return func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 		response, ok, err := tokens.AuthenticateToken(ctx, r.Spec.Token, r.Spec.Audiences)
-		r.Status.Authenticated = ok && err == nil // what else the sent status says stays unless it is found out, as upstream
+		// what else the sent status says stays unless it is found out, as upstream
+		r.Status.Authenticated = ok && err == nil
 		if err != nil {
 			r.Status.Error = err.Error()
 		}
@@ -34,8 +36,10 @@ func Token(tokens TokenAuthenticator) func(context.Context, *authenticationv1.To
 }
 
 // Self returns what answers a SelfSubjectReview: a new one, whatever the given one says, as upstream.
-func Self(now func() time.Time) func(context.Context, *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
-	return func(ctx context.Context, _ *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
+func Self(now func() time.Time) func(context.Context,
+	*authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
+	return func(ctx context.Context, _ *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview,
+		error) {
 		u, ok := request.UserFrom(ctx)
 		if !ok {
 			return nil, apierrors.NewBadRequest("no user present on request")

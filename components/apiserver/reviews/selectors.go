@@ -11,8 +11,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// fieldRequirements reads a selector (KEP-4601). What it can't read it leaves out: the user then is asked about for more
-// objects, never for fewer.
+// fieldRequirements reads a selector (KEP-4601). What it can't read it leaves out: the user then is asked about for
+// more objects, never for fewer.
 func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if len(s.Requirements) == 0 {
 		if s.RawSelector == "" {
@@ -34,10 +34,12 @@ func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requi
 		case r.Operator == metav1.FieldSelectorOpNotIn && len(r.Values) == 1:
 			operator = selection.NotEquals
 		case r.Operator == metav1.FieldSelectorOpIn || r.Operator == metav1.FieldSelectorOpNotIn:
-			errs = append(errs, fmt.Errorf("fieldSelector.requirements[%d].values must have one value for the operator %q", i, r.Operator))
+			errs = append(errs, fmt.Errorf(
+				"fieldSelector.requirements[%d].values must have one value for the operator %q", i, r.Operator))
 			continue
 		default:
-			errs = append(errs, fmt.Errorf("fieldSelector.requirements[%d].operator: %q is not supported", i, r.Operator))
+			errs = append(errs, fmt.Errorf("fieldSelector.requirements[%d].operator: %q is not supported", i,
+				r.Operator))
 			continue
 		}
 		out = append(out, fields.Requirement{Field: r.Key, Operator: operator, Value: r.Values[0]})
@@ -67,7 +69,8 @@ func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requi
 	for i, r := range s.Requirements {
 		operator, ok := operators[r.Operator]
 		if !ok {
-			errs = append(errs, fmt.Errorf("labelSelector.requirements[%d].operator: %q is not supported", i, r.Operator))
+			errs = append(errs, fmt.Errorf("labelSelector.requirements[%d].operator: %q is not supported", i,
+				r.Operator))
 			continue
 		}
 		requirement, err := labels.NewRequirement(r.Key, operator, r.Values)

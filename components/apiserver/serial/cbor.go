@@ -63,7 +63,8 @@ func appendCBORText(dst []byte, text string) []byte {
 	return append(appendCBORHead(dst, cborBytes, len(text)), text...)
 }
 
-// cborKind is how the entries of an object of that kind begin, and how many that are: what has no version doesn't tell one.
+// cborKind is how the entries of an object of that kind begin, and how many that are: what has no version doesn't tell
+// one.
 func cborKind(kind schema.GroupVersionKind) (prefix []byte, entries int) {
 	out := appendCBORText(appendCBORText(nil, "kind"), kind.Kind)
 	version := kind.GroupVersion().String()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	restwatch "k8s.io/client-go/rest/watch"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // clientsCBOR reads as client-go does.
@@ -27,11 +27,11 @@ func clientsCBOR() runtime.Serializer {
 	return cbor.NewSerializer(scheme, scheme)
 }
 
-func widgetRow() *kinds.Kind {
+func widgetRow() *api.Kind {
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
-	return &kinds.Kind{
-		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: gv, Custom: &kinds.Custom{},
-		Versions: []kinds.Version{{GroupVersion: gv, New: func() kinds.Object { return &unstructured.Unstructured{} }}},
+	return &api.Kind{
+		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: gv, Custom: &api.Custom{},
+		Versions: []api.Version{{GroupVersion: gv, New: func() api.Object { return &unstructured.Unstructured{} }}},
 	}
 }
 
@@ -62,7 +62,8 @@ func TestCBORObjects(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if got, _, err := client.Decode(buf.Bytes(), nil, nil); err != nil || !apiequality.Semantic.DeepEqual(got, pod("p")) {
+	if got, _, err := client.Decode(buf.Bytes(), nil, nil); err != nil ||
+		!apiequality.Semantic.DeepEqual(got, pod("p")) {
 		t.Errorf("the client sees %v, %v", got, err)
 	}
 	if _, _, err := codec.Decode([]byte("\xa1\x44kindEThing"), CBOR, nil, nil, false); err == nil {
@@ -78,12 +79,14 @@ func TestCBORHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got map[string]any
-		if err := direct.Unmarshal(body, &got); err != nil || len(got) != entries+2 || got["kind"] != "Pod" || got["apiVersion"] != "v1" {
+		if err := direct.Unmarshal(body, &got); err != nil || len(got) != entries+2 || got["kind"] != "Pod" ||
+			got["apiVersion"] != "v1" {
 			t.Errorf("%d entries: %d, %v", entries, len(got), err)
 		}
 		prefix, n := cborKind(podKind)
 		got = nil
-		if err := direct.Unmarshal(bareCBOR(body, prefix, n), &got); err != nil || len(got) != entries || got["kind"] != nil {
+		if err := direct.Unmarshal(bareCBOR(body, prefix, n), &got); err != nil || len(got) != entries ||
+			got["kind"] != nil {
 			t.Errorf("%d entries, bare: %d, %v", entries, len(got), err)
 		}
 		if len(u.Object) != entries {
@@ -107,7 +110,8 @@ func TestCBORLists(t *testing.T) {
 	}
 	for _, keep := range []bool{false, true} {
 		var out bytes.Buffer
-		l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, KeepKinds: keep, Free: keep}
+		l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, KeepKinds: keep,
+			Free: keep}
 		l.Items = func(yield func([]byte, error) bool) {
 			if yield(body, nil) {
 				yield(body, nil)
@@ -121,7 +125,8 @@ func TestCBORLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, ok := got.(*corev1.PodList)
-		if !ok || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Items[1].Name != "a" || (list.Items[1].Kind != "") != keep {
+		if !ok || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Items[1].Name != "a" ||
+			(list.Items[1].Kind != "") != keep {
 			t.Errorf("keep %v: %+v", keep, got)
 		}
 		var content map[string]any
@@ -143,7 +148,8 @@ func TestCBORWatch(t *testing.T) {
 	stream = AppendWatchEvent(stream, CBOR, "DELETED", podKind, body)
 	scheme := NewScheme()
 	framer := cbor.NewFramer().NewFrameReader(io.NopCloser(bytes.NewReader(stream)))
-	decoder := restwatch.NewDecoder(streaming.NewDecoder(framer, cbor.NewSerializer(scheme, scheme, cbor.Transcode(false))), clientsCBOR())
+	decoder := restwatch.NewDecoder(
+		streaming.NewDecoder(framer, cbor.NewSerializer(scheme, scheme, cbor.Transcode(false))), clientsCBOR())
 	var types []string
 	for {
 		event, obj, err := decoder.Decode()

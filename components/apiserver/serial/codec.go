@@ -32,8 +32,10 @@ func NewCodec(scheme *runtime.Scheme) *Codec {
 	}
 	proto := protobuf.NewSerializer(scheme, scheme)
 	return &Codec{
-		lenient: map[MediaType]runtime.Serializer{JSON: text(false, false), YAML: text(true, false), Protobuf: proto, CBOR: cbor.NewSerializer(scheme, scheme)},
-		strict:  map[MediaType]runtime.Serializer{JSON: text(false, true), YAML: text(true, true), Protobuf: proto, CBOR: cbor.NewSerializer(scheme, scheme, cbor.Strict(true))},
+		lenient: map[MediaType]runtime.Serializer{JSON: text(false, false), YAML: text(true, false), Protobuf: proto,
+			CBOR: cbor.NewSerializer(scheme, scheme)},
+		strict: map[MediaType]runtime.Serializer{JSON: text(false, true), YAML: text(true, true), Protobuf: proto,
+			CBOR: cbor.NewSerializer(scheme, scheme, cbor.Strict(true))},
 	}
 }
 
@@ -43,7 +45,8 @@ func NewCodec(scheme *runtime.Scheme) *Codec {
 //
 // With strict, unknown and duplicate fields give an error for which runtime.IsStrictDecodingError holds; the object is
 // then returned too, and whole, so that a caller may treat it as a warning.
-func (c *Codec) Decode(data []byte, m MediaType, defaults *schema.GroupVersionKind, into runtime.Object, strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c *Codec) Decode(data []byte, m MediaType, defaults *schema.GroupVersionKind, into runtime.Object,
+	strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
 	serializers := c.lenient
 	if strict {
 		serializers = c.strict
@@ -55,8 +58,8 @@ func (c *Codec) Decode(data []byte, m MediaType, defaults *schema.GroupVersionKi
 	return s.Decode(data, defaults, into)
 }
 
-// Encode writes obj as the given kind, as the body of a response: JSON ends in a newline, protobuf has its envelope. obj
-// is not changed.
+// Encode writes obj as the given kind, as the body of a response: JSON ends in a newline, protobuf has its envelope.
+// obj is not changed.
 func (c *Codec) Encode(w io.Writer, obj runtime.Object, kind schema.GroupVersionKind, m MediaType) error {
 	body, err := Body(obj, kind, m)
 	if err != nil {
@@ -103,8 +106,8 @@ func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []
 	return nil
 }
 
-// Around is what stands before and after a body of that size in a whole response, which must not be changed. There is no such
-// thing in YAML, for which the body is written anew.
+// Around is what stands before and after a body of that size in a whole response, which must not be changed. There is
+// no such thing in YAML, for which the body is encoded again.
 func Around(m MediaType, kind schema.GroupVersionKind, size int) (before, after []byte, ok bool) {
 	switch m {
 	case Protobuf:
@@ -129,8 +132,8 @@ func WithKind(obj runtime.Object, kind schema.GroupVersionKind) runtime.Object {
 	return obj
 }
 
-// ShallowCopy copies what holds an object's kind and its metadata's plain values (names, versions, times), and nothing below
-// that: in the copy these can be set without the original's noticing.
+// ShallowCopy copies what holds an object's kind and its metadata's plain values (names, versions, times), and nothing
+// below that: in the copy these can be set without the original's noticing.
 func ShallowCopy[T runtime.Object](obj T) T {
 	if u, ok := any(obj).(runtime.Unstructured); ok {
 		return any(shallowUnstructured(u)).(T)

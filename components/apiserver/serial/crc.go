@@ -2,8 +2,8 @@ package serial
 
 import "hash/crc32"
 
-// A CRC is linear over GF(2): appending a zero bit to a text multiplies its CRC by a fixed 32 x 32 matrix. With the powers
-// of that matrix, the CRC of two texts in a row comes from those of each.
+// A CRC is linear over GF(2): appending a zero bit to a text multiplies its CRC by a fixed 32 x 32 matrix. With the
+// powers of that matrix, the CRC of two texts in a row comes from those of each.
 
 // matrix maps CRCs; element i is the image of bit i.
 type matrix [32]uint32

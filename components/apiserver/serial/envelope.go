@@ -36,7 +36,8 @@ var envelopeTail = []byte{3<<3 | 2, 0, 4<<3 | 2, 0}
 // appendEnvelopeHead appends all of an envelope that comes before a message of the given size.
 func appendEnvelopeHead(dst []byte, kind schema.GroupVersionKind, size int) []byte {
 	apiVersion := kind.GroupVersion().String()
-	meta := protowire.SizeTag(1) + protowire.SizeBytes(len(apiVersion)) + protowire.SizeTag(2) + protowire.SizeBytes(len(kind.Kind))
+	meta := protowire.SizeTag(1) + protowire.SizeBytes(len(apiVersion)) + protowire.SizeTag(2) +
+		protowire.SizeBytes(len(kind.Kind))
 	dst = append(dst, magic...)
 	dst = append(dst, 1<<3|2)
 	dst = binary.AppendUvarint(dst, uint64(meta))

@@ -9,11 +9,13 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// TestLineAges: one line tells the age of each time at which it is read, whatever bytes the time is written in, and until when.
+// TestLineAges: one line tells the age of each time at which it is read, whatever bytes the time is written in, and
+// until when.
 func TestLineAges(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	for _, since := range []time.Time{
-		now.Add(-time.Minute), now, now.Add(time.Hour), now.Add(-256 * time.Second), {}, time.Unix(0, 0), time.Unix(0x0100000000, 0x22),
+		now.Add(-time.Minute), now, now.Add(time.Hour), now.Add(-256 * time.Second), {}, time.Unix(0, 0),
+		time.Unix(0x0100000000, 0x22),
 		time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		cells := []any{show.Ago{Since: since}, show.Ago{Before: `5 "<(`, Since: since, After: "ä ago)"}, "last"}
@@ -38,7 +40,8 @@ func TestLineAges(t *testing.T) {
 	}
 }
 
-// TestLinesUntil: what is written becomes something else when the first of its ages does, also if that is of another row.
+// TestLinesUntil: what is written becomes something else when the first of its ages does, also if that is of another
+// row.
 func TestLinesUntil(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := lines{now: now}

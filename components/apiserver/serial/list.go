@@ -21,8 +21,8 @@ type List struct {
 	Items iter.Seq2[[]byte, error]
 	// KeepKinds leaves kind and apiVersion in the items (custom resources).
 	KeepKinds bool
-	// Free is a list of no Go type (custom resources): its keys are sorted, and it tells of the continue token also where there is
-	// none.
+	// Free is a list of no Go type (custom resources): its keys are sorted, and it tells of the continue token also
+	// where there is none.
 	Free bool
 	// NullIfEmpty writes null instead of no items.
 	NullIfEmpty bool
@@ -144,8 +144,8 @@ var (
 	bracket = []byte("[")
 )
 
-// writeListProtobuf writes field 1 (ListMeta) and field 2 (items) of a list message, in an envelope whose length must be
-// known first: so all bodies are gathered, though not copied.
+// writeListProtobuf writes field 1 (ListMeta) and field 2 (items) of a list message, in an envelope whose length must
+// be known first: so all bodies are gathered, though not copied.
 func writeListProtobuf(w io.Writer, l List) error {
 	meta, err := l.Meta.Marshal()
 	if err != nil {

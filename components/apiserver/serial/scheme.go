@@ -63,9 +63,9 @@ import (
 	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 )
 
-// NewScheme returns a scheme with the types of every group version in which there are or were kinds of the table, and the meta types
-// (options, Status, WatchEvent, Table, PartialObjectMetadata). It has no conversions between versions and no defaults: both are in the
-// table of kinds.
+// NewScheme returns a scheme with the types of every group version in which there are or were kinds of the table, and
+// the meta types (options, Status, WatchEvent, Table, PartialObjectMetadata). It has no conversions between versions
+// and no defaults: both are in the table of kinds.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -136,9 +136,11 @@ func NewScheme() *runtime.Scheme {
 	return s
 }
 
-// addBudgetsV1beta1 adds what is left of policy/v1beta1. Older clients evict with it, which has the same form and is still taken as v1.
+// addBudgetsV1beta1 adds what is left of policy/v1beta1. Older clients evict with it, which has the same form and is
+// still taken as v1.
 func addBudgetsV1beta1(s *runtime.Scheme) error {
-	s.AddKnownTypes(policyv1beta1.SchemeGroupVersion, &policyv1beta1.PodDisruptionBudget{}, &policyv1beta1.PodDisruptionBudgetList{})
+	s.AddKnownTypes(policyv1beta1.SchemeGroupVersion, &policyv1beta1.PodDisruptionBudget{},
+		&policyv1beta1.PodDisruptionBudgetList{})
 	s.AddKnownTypeWithName(policyv1beta1.SchemeGroupVersion.WithKind("Eviction"), &policyv1.Eviction{})
 	metav1.AddToGroupVersion(s, policyv1beta1.SchemeGroupVersion)
 	return nil

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	restwatch "k8s.io/client-go/rest/watch"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 var (
@@ -40,10 +40,11 @@ func pod(name string) *corev1.Pod {
 	}
 }
 
-func podRow() *kinds.Kind {
-	return &kinds.Kind{
+func podRow() *api.Kind {
+	return &api.Kind{
 		Name: "Pod", Resource: "pods", Prefix: "pods", Namespaced: true, Hub: corev1.SchemeGroupVersion,
-		Versions: []kinds.Version{{GroupVersion: corev1.SchemeGroupVersion, New: func() kinds.Object { return &corev1.Pod{} }}},
+		Versions: []api.Version{
+			{GroupVersion: corev1.SchemeGroupVersion, New: func() api.Object { return &corev1.Pod{} }}},
 	}
 }
 
@@ -51,7 +52,8 @@ func podRow() *kinds.Kind {
 func upstream(t *testing.T, m MediaType, obj runtime.Object) []byte {
 	t.Helper()
 	scheme := NewScheme()
-	info, ok := runtime.SerializerInfoForMediaType(kserializer.NewCodecFactory(scheme).SupportedMediaTypes(), m.String())
+	info, ok := runtime.SerializerInfoForMediaType(kserializer.NewCodecFactory(scheme).SupportedMediaTypes(),
+		m.String())
 	if !ok {
 		t.Fatal("no serializer for", m)
 	}
@@ -105,7 +107,8 @@ func TestListsAreWrittenAsUpstreamDoes(t *testing.T) {
 		}
 		for _, m := range []MediaType{JSON, YAML, Protobuf} {
 			var got bytes.Buffer
-			err := WriteList(&got, m, List{Kind: podListKind, Item: podKind, Meta: list.ListMeta, Items: bodies(pods, m)})
+			err := WriteList(&got, m,
+				List{Kind: podListKind, Item: podKind, Meta: list.ListMeta, Items: bodies(pods, m)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +137,8 @@ func TestTable(t *testing.T) {
 		Rows: []metav1.TableRow{
 			{Cells: []any{"p", 1, nil}, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)}},
 			{Cells: []any{"<q>", "ä\"\\\n", true, int64(-3), int32(4), 1.5, ""}},
-			{Cells: []any{"ended"}, Conditions: []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: "Succeeded"}}},
+			{Cells: []any{"ended"}, Conditions: []metav1.TableRowCondition{
+				{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: "Succeeded"}}},
 		},
 	}
 	var got bytes.Buffer
@@ -176,7 +180,8 @@ func TestStorageGolden(t *testing.T) {
 			t.Errorf("came back as %v", back)
 		}
 	}
-	if _, err := s.Decode(upstream(t, Protobuf, &appsv1.Deployment{TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}})); err == nil {
+	if _, err := s.Decode(upstream(t, Protobuf,
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}})); err == nil {
 		t.Error("a Deployment was read as a Pod")
 	}
 	versioned := pod("p")
@@ -189,21 +194,24 @@ func TestStorageGolden(t *testing.T) {
 func TestStorageOfOtherVersionsAndCustomResources(t *testing.T) {
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	old := schema.GroupVersion{Group: "example.com", Version: "v1beta1"}
-	row := &kinds.Kind{Name: "Thing", Resource: "things", Hub: gv, Versions: []kinds.Version{
-		{GroupVersion: gv, New: func() kinds.Object { return &unstructured.Unstructured{} }},
-		{GroupVersion: old, New: func() kinds.Object { return &unstructured.Unstructured{} }, ToHub: func(o kinds.Object) (kinds.Object, error) {
-			u := o.(*unstructured.Unstructured).DeepCopy()
-			u.SetAnnotations(map[string]string{"converted": "yes"})
-			return u, nil
-		}},
+	row := &api.Kind{Name: "Thing", Resource: "things", Hub: gv, Versions: []api.Version{
+		{GroupVersion: gv, New: func() api.Object { return &unstructured.Unstructured{} }},
+		{GroupVersion: old, New: func() api.Object { return &unstructured.Unstructured{} },
+			ToHub: func(o api.Object) (api.Object, error) {
+				u := o.(*unstructured.Unstructured).DeepCopy()
+				u.SetAnnotations(map[string]string{"converted": "yes"})
+				return u, nil
+			}},
 	}}
 	s := NewStorage(row, runtime.ContentTypeProtobuf)
-	thing := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"n": int64(1)}}}
+	thing := &unstructured.Unstructured{
+		Object: map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"n": int64(1)}}}
 	value, err := s.Encode(thing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"n":1}}` + "\n"; string(value) != want {
+	if want := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"n":1}}` +
+		"\n"; string(value) != want {
 		t.Errorf("got %q, want %q", value, want)
 	}
 	back, err := s.Decode(bytes.Replace(value, []byte("com/v1"), []byte("com/v1beta1"), 1))
@@ -215,15 +223,17 @@ func TestStorageOfOtherVersionsAndCustomResources(t *testing.T) {
 	}
 }
 
-// TestStoredMedia: what is written is as configured, and is read again whatever it is; custom resources are always JSON.
+// TestStoredMedia: what is written is as configured, and is read again whatever it is; custom resources are always
+// JSON.
 func TestStoredMedia(t *testing.T) {
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
-	custom := &kinds.Kind{Name: "Thing", Resource: "things", Hub: gv, Versions: []kinds.Version{
-		{GroupVersion: gv, New: func() kinds.Object { return &unstructured.Unstructured{} }},
+	custom := &api.Kind{Name: "Thing", Resource: "things", Hub: gv, Versions: []api.Version{
+		{GroupVersion: gv, New: func() api.Object { return &unstructured.Unstructured{} }},
 	}}
 	reader := NewStorage(podRow(), runtime.ContentTypeProtobuf)
 	for media, begins := range map[string]string{
-		runtime.ContentTypeProtobuf: "k8s\x00", runtime.ContentTypeJSON: `{"`, runtime.ContentTypeYAML: "apiVersion: v1\nkind: Pod\n",
+		runtime.ContentTypeProtobuf: "k8s\x00", runtime.ContentTypeJSON: `{"`,
+		runtime.ContentTypeYAML: "apiVersion: v1\nkind: Pod\n",
 	} {
 		value, err := NewStorage(podRow(), media).Encode(pod("a"))
 		if err != nil || !strings.HasPrefix(string(value), begins) {
@@ -233,7 +243,8 @@ func TestStoredMedia(t *testing.T) {
 		if err != nil || back.GetName() != "a" {
 			t.Errorf("%s: came back as %v, %v", media, back, err)
 		}
-		value, err = NewStorage(custom, media).Encode(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}}})
+		value, err = NewStorage(custom,
+			media).Encode(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}}})
 		if err != nil || !strings.HasPrefix(string(value), `{"apiVersion":"example.com/v1"`) {
 			t.Errorf("%s: custom: got %q, %v", media, value, err)
 		}
@@ -255,7 +266,8 @@ func TestWatchEvents(t *testing.T) {
 		}
 		info, _ := runtime.SerializerInfoForMediaType(factory.SupportedMediaTypes(), m.String())
 		frames := info.StreamSerializer.Framer.NewFrameReader(io.NopCloser(bytes.NewReader(stream)))
-		decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), factory.UniversalDeserializer())
+		decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
+			factory.UniversalDeserializer())
 		for _, name := range []string{"a", "b"} {
 			event, obj, err := decoder.Decode()
 			if err != nil {
@@ -286,7 +298,8 @@ func TestStrictDecoding(t *testing.T) {
 	if _, _, err := codec.Decode([]byte(text), JSON, nil, &corev1.Pod{}, false); err != nil {
 		t.Errorf("lenient: %v", err)
 	}
-	for _, bad := range []string{"", "{", `{"kind":"Pod"}`, `{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":1}}`, `{"apiVersion":"v1","kind":"Nothing"}`} {
+	for _, bad := range []string{"", "{", `{"kind":"Pod"}`, `{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":1}}`,
+		`{"apiVersion":"v1","kind":"Nothing"}`} {
 		if _, _, err := codec.Decode([]byte(bad), JSON, nil, nil, false); err == nil {
 			t.Errorf("%q was decoded", bad)
 		}

@@ -17,8 +17,10 @@ func TestShallowCopiesDoNotReachBack(t *testing.T) {
 		metav1.Object
 	}
 	for name, original := range map[string]object{
-		"typed":        &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}},
-		"unstructured": &unstructured.Unstructured{Object: map[string]any{"kind": "Widget", "apiVersion": "v1", "metadata": map[string]any{"name": "a", "resourceVersion": "1"}}},
+		"typed": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}},
+		"unstructured": &unstructured.Unstructured{
+			Object: map[string]any{"kind": "Widget", "apiVersion": "v1",
+				"metadata": map[string]any{"name": "a", "resourceVersion": "1"}}},
 	} {
 		before := original.DeepCopyObject()
 		copied := ShallowCopy(original)
@@ -27,7 +29,8 @@ func TestShallowCopiesDoNotReachBack(t *testing.T) {
 		if copied.GetResourceVersion() != "2" || copied.GetName() != "a" {
 			t.Errorf("%s: copy = %v", name, copied)
 		}
-		if original.GetResourceVersion() != "1" || original.GetObjectKind().GroupVersionKind() != before.GetObjectKind().GroupVersionKind() {
+		if original.GetResourceVersion() != "1" ||
+			original.GetObjectKind().GroupVersionKind() != before.GetObjectKind().GroupVersionKind() {
 			t.Errorf("%s: the original changed: %v", name, original)
 		}
 	}

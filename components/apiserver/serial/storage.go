@@ -13,23 +13,24 @@ import (
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"sigs.k8s.io/yaml"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version or the kind's own for that, in a
-// protobuf envelope, or as JSON or CBOR if the type has no protobuf form (custom resources). The resource version is never part of it.
+// Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version or the kind's own
+// for that, in a protobuf envelope, or as JSON or CBOR if the type has no protobuf form (custom resources). The
+// resource version is never part of it.
 type Storage struct {
-	kind *kinds.Kind
+	kind *api.Kind
 	hub  schema.GroupVersionKind
 	lies schema.GroupVersionKind // what is written
 	// toLies makes that of a hub object; nil if it is the hub.
-	toLies func(hub kinds.Object) (kinds.Object, error)
+	toLies func(hub api.Object) (api.Object, error)
 	media  string
 }
 
-// NewStorage makes the storage form of kind. It reads all forms that the kind can have, and writes the media type given if that is one
-// of them.
-func NewStorage(kind *kinds.Kind, media string) *Storage {
+// NewStorage makes the storage form of kind. It reads all forms that the kind can have, and writes the media type given
+// if that is one of them.
+func NewStorage(kind *api.Kind, media string) *Storage {
 	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), media: media}
 	if kind.StoredAsJSON {
 		s.media = runtime.ContentTypeJSON
@@ -42,7 +43,7 @@ func NewStorage(kind *kinds.Kind, media string) *Storage {
 }
 
 // Encode writes a hub object, which must have no resource version.
-func (s *Storage) Encode(obj kinds.Object) ([]byte, error) {
+func (s *Storage) Encode(obj api.Object) ([]byte, error) {
 	if obj.GetResourceVersion() != "" {
 		return nil, fmt.Errorf("storing %s %s: the resource version must be empty", s.hub.Kind, obj.GetName())
 	}
@@ -53,7 +54,7 @@ func (s *Storage) Encode(obj kinds.Object) ([]byte, error) {
 	return value, nil
 }
 
-func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
+func (s *Storage) encode(obj api.Object) (_ []byte, err error) {
 	if s.toLies != nil {
 		if obj, err = s.toLies(obj); err != nil {
 			return nil, err
@@ -83,7 +84,7 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 // Decode reads what Encode, or another API server with another storage version, has written. The object is of the hub
 // version (a custom resource of that in which it lies), says so in its type meta, has its defaults, and has no resource
 // version.
-func (s *Storage) Decode(value []byte) (kinds.Object, error) {
+func (s *Storage) Decode(value []byte) (api.Object, error) {
 	obj, version, err := s.read(value)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 	return obj, nil
 }
 
-func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
+func (s *Storage) read(value []byte) (api.Object, *api.Version, error) {
 	if IsCBOR(value) {
 		return s.readCBOR(value)
 	}
@@ -145,7 +146,7 @@ func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
 	return obj, version, m.Unmarshal(message)
 }
 
-func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
+func (s *Storage) readJSON(value []byte) (api.Object, *api.Version, error) {
 	lies, err := jsonserializer.DefaultMetaFactory.Interpret(value) // whose words are upstream's
 	if err != nil {
 		return nil, nil, err
@@ -161,7 +162,7 @@ func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
 	return obj, version, json.Unmarshal(value, obj)
 }
 
-func (s *Storage) readCBOR(value []byte) (kinds.Object, *kinds.Version, error) {
+func (s *Storage) readCBOR(value []byte) (api.Object, *api.Version, error) {
 	if s.kind.Custom == nil {
 		return nil, nil, errors.New("found CBOR, which only custom resources are stored as")
 	}
@@ -173,7 +174,7 @@ func (s *Storage) readCBOR(value []byte) (kinds.Object, *kinds.Version, error) {
 	return obj, version, err
 }
 
-func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {
+func (s *Storage) version(gvk schema.GroupVersionKind) (*api.Version, error) {
 	if gvk.Kind != s.kind.Name {
 		return nil, fmt.Errorf("found a %s instead", gvk)
 	}
@@ -185,7 +186,8 @@ func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {
 	case custom:
 		return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", gvk.GroupVersion())
 	default:
-		return nil, fmt.Errorf("version %s is not known: it must be read by a server that serves it", gvk.GroupVersion())
+		return nil, fmt.Errorf("version %s is not known: it must be read by a server that serves it",
+			gvk.GroupVersion())
 	}
 	return v, nil
 }

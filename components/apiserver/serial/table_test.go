@@ -7,7 +7,8 @@ import (
 
 // TestCells writes every kind of cell as json.Marshal does.
 func TestCells(t *testing.T) {
-	cells := []any{nil, true, 3, int32(-4), int64(5), 1.5, "", "<none>", "a & b > c", `say "hi"`, `back\slash`, "tab\t", "\x7f", "ü", "\u2028", string([]byte{0xff})}
+	cells := []any{nil, true, 3, int32(-4), int64(5), 1.5, "", "<none>", "a & b > c", `say "hi"`, `back\slash`, "tab\t",
+		"\x7f", "ü", "\u2028", string([]byte{0xff})}
 	for c := range 256 {
 		cells = append(cells, "x"+string(rune(c))+"y")
 	}

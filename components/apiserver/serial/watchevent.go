@@ -10,9 +10,9 @@ import (
 // FrameLength is the size of what goes before each protobuf event of a stream, in bytes: the size of the event.
 const FrameLength = 4
 
-// AppendWatchEvent appends one event of a watch, framed as its format wants it: a line of JSON, or a length of four bytes
-// and a WatchEvent message; CBOR needs no frame. eventType is that of the API ("ADDED"); body is that of an object of the given kind, or of a
-// Status for "ERROR". YAML has no stream and is written as JSON.
+// AppendWatchEvent appends one event of a watch, framed as its format wants it: a line of JSON, or a length of four
+// bytes and a WatchEvent message; CBOR needs no frame. eventType is that of the API ("ADDED"); body is that of an
+// object of the given kind, or of a Status for "ERROR". YAML has no stream and is written as JSON.
 func AppendWatchEvent(dst []byte, m MediaType, eventType string, kind schema.GroupVersionKind, body []byte) []byte {
 	if m == CBOR {
 		return appendCBOREvent(dst, eventType, body)

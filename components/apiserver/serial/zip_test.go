@@ -20,7 +20,8 @@ func TestZippedListsAreTheSame(t *testing.T) {
 	}
 	for _, m := range []MediaType{JSON, Protobuf} {
 		for _, size := range []int{1, 3, 20, 100} {
-			l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, Items: bodies(pods, m), Free: size == 3}
+			l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"},
+				Items: bodies(pods, m), Free: size == 3}
 			var want, zipped bytes.Buffer
 			if err := WriteList(&want, m, l); err != nil {
 				t.Fatal(err)
@@ -44,7 +45,8 @@ func TestZippedListsAreTheSame(t *testing.T) {
 			r.Multistream(false)
 			got, err := io.ReadAll(r)
 			if err != nil || !bytes.Equal(got, want.Bytes()) || zipped.Len() > 0 {
-				t.Errorf("%s in runs of %d: got %q and %d bytes more, want %q: %v", m, size, got, zipped.Len(), want.Bytes(), err)
+				t.Errorf("%s in runs of %d: got %q and %d bytes more, want %q: %v", m, size, got, zipped.Len(),
+					want.Bytes(), err)
 			}
 		}
 	}

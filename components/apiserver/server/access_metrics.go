@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// accessMetrics count who is let in and what is allowed, under upstream's names.
+// accessMetrics count authentication and authorization results, under upstream's names.
 type accessMetrics struct {
 	users          labelled[prometheus.Counter]
 	authentication labelled[prometheus.Counter]
@@ -36,7 +36,9 @@ func newAccessMetrics(registry prometheus.Registerer) *accessMetrics {
 		return vector.WithLabelValues
 	}
 	seconds := func(name, help string) func(...string) prometheus.Observer {
-		vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
+		vector := prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)},
+			[]string{"result"})
 		registry.MustRegister(vector)
 		return vector.WithLabelValues
 	}
@@ -44,10 +46,12 @@ func newAccessMetrics(registry prometheus.Registerer) *accessMetrics {
 	m.users.find = counter("authenticated_user_requests", "Authenticated requests, by user name.", "username")
 	m.authentication.find = counter("authentication_attempts", "Authentications, by result.", "result")
 	m.authnDuration.find = seconds("authentication_duration_seconds", "Time that authentication took, by result.")
-	m.authorization.find = counter("authorization_attempts_total", "Authorizations, by result: allowed, denied, no-opinion or error.", "result")
+	m.authorization.find = counter("authorization_attempts_total",
+		"Authorizations, by result: allowed, denied, no-opinion or error.", "result")
 	m.authzDuration.find = seconds("authorization_duration_seconds", "Time that authorization took, by result.")
 	filters := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "apiserver_request_filter_duration_seconds", Help: "Time that a filter took until it passed a request on.",
+		Name:    "apiserver_request_filter_duration_seconds",
+		Help:    "Time that a filter took until it passed a request on.",
 		Buckets: []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5, 10, 15, 30},
 	}, []string{"filter"})
 	registry.MustRegister(filters)
@@ -55,7 +59,7 @@ func newAccessMetrics(registry prometheus.Registerer) *accessMetrics {
 	return m
 }
 
-// authenticated counts one authentication that began at start; u is nil if nobody was found.
+// authenticated counts one authentication that began at start; u is nil if the request was not authenticated.
 func (m *accessMetrics) authenticated(u user.Info, err error, start time.Time) {
 	result := "success"
 	switch {

@@ -42,7 +42,8 @@ authorization_attempts_total{result="denied"} 1
 authorization_attempts_total{result="error"} 1
 authorization_attempts_total{result="no-opinion"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "authenticated_user_requests", "authentication_attempts", "authorization_attempts_total"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "authenticated_user_requests",
+		"authentication_attempts", "authorization_attempts_total"); err != nil {
 		t.Error(err)
 	}
 }

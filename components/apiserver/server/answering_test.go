@@ -15,7 +15,8 @@ func TestAnswering(t *testing.T) {
 		state http.ConnState
 		busy  bool
 	}{
-		{first, http.StateNew, false}, {first, http.StateActive, true}, {first, http.StateIdle, false}, {first, http.StateActive, true},
+		{first, http.StateNew, false}, {first, http.StateActive, true}, {first, http.StateIdle, false},
+		{first, http.StateActive, true},
 		{second, http.StateActive, true}, {first, http.StateIdle, true}, {second, http.StateClosed, false},
 		{first, http.StateActive, true}, {first, http.StateHijacked, false},
 	} {

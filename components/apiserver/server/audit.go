@@ -30,14 +30,15 @@ func (s *Server) beginAudit(next http.Handler) http.Handler {
 	return s.config.Audit.Begin(next)
 }
 
-// audit also cuts the connections of answers whose rest can't be sent: after they are written down, as what they were until then.
+// audit also cuts the connections of answers whose rest can't be sent: after they are written down, as what they were
+// until then.
 func (s *Server) audit(next http.Handler) http.Handler {
 	var recorded http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			switch p := recover(); p {
 			case nil:
 			case answer.Cut:
-				askedOf(r).cut = true
+				requestStateOf(r).cut = true
 			default:
 				panic(p)
 			}
@@ -48,11 +49,11 @@ func (s *Server) audit(next http.Handler) http.Handler {
 		recorded = s.config.Audit.Record(recorded, LongRunning)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if times := askedOf(r).times; times != nil {
+		if times := requestStateOf(r).times; times != nil {
 			w = &writing{w, times}
 		}
 		recorded.ServeHTTP(w, r)
-		if askedOf(r).cut {
+		if requestStateOf(r).cut {
 			panic(http.ErrAbortHandler)
 		}
 	})

@@ -30,8 +30,8 @@ func (w *witness) Record(next http.Handler, _ request.LongRunningRequestCheck) h
 	})
 }
 
-// TestAnswersThatBreakOff: a client that is gone makes the audit no panic of what it has got done, but its connection is cut. What
-// a proxy breaks off is one, as with upstream.
+// TestAnswersThatBreakOff: a client that is gone makes the audit no panic of what it has got done, but its connection
+// is cut. What a proxy breaks off is one, as with upstream.
 func TestAnswersThatBreakOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		with any

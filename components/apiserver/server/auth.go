@@ -16,8 +16,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/latency"
 )
 
-// authenticate finds out who asks; the authenticator takes the credentials out of the request. Requests from within the process come with
-// their user in the context, where nothing that came over a connection can put one.
+// authenticate determines the user of a request; the authenticator removes the credentials from the request. Requests
+// from within the process come with their user in the context, which no request that came over a connection can set.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known := request.UserFrom(r.Context()); known {
@@ -26,11 +26,11 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		}
 		start := time.Now()
 		response, ok, err := s.config.Authenticator.AuthenticateRequest(r)
-		askedOf(r).times.Add(latency.Authentication, start)
+		requestStateOf(r).times.Add(latency.Authentication, start)
 		if err != nil || !ok {
 			s.metrics.access.authenticated(nil, err, start)
 			s.metrics.access.filters.get("authentication").Observe(time.Since(start).Seconds())
-			soleRequest(w, r)
+			closeConnAfterResponse(w, r)
 			if err != nil {
 				klog.FromContext(r.Context()).V(2).Info("Unable to authenticate the request", "err", err)
 			}
@@ -39,21 +39,21 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		}
 		s.metrics.access.authenticated(response.User, nil, start)
 		s.metrics.access.filters.get("authentication").Observe(time.Since(start).Seconds())
-		if isNobody(response.User) {
-			soleRequest(w, r)
+		if isAnonymous(response.User) {
+			closeConnAfterResponse(w, r)
 		}
-		askedOf(r).user = response.User
+		requestStateOf(r).user = response.User
 		next.ServeHTTP(w, r)
 	})
 }
 
-func isNobody(u user.Info) bool {
+func isAnonymous(u user.Info) bool {
 	return u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated)
 }
 
-// soleRequest ends a connection of HTTP/2 after this request: who is not known must not flood the server with streams
-// (CVE-2023-44487).
-func soleRequest(w http.ResponseWriter, r *http.Request) {
+// closeConnAfterResponse ends a connection of HTTP/2 after this request: unauthenticated clients must not flood the
+// server with streams (CVE-2023-44487).
+func closeConnAfterResponse(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 {
 		w.Header().Set("Connection", "close")
 	}
@@ -83,7 +83,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		attributes := attributesOf(r)
 		start := time.Now()
 		decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)
-		askedOf(r).times.Add(latency.Authorization, start)
+		requestStateOf(r).times.Add(latency.Authorization, start)
 		s.metrics.access.authorized(decision, err, start)
 		switch {
 		case decision == authorizer.DecisionAllow:

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// body measures what a client sends with a request that changes something, of which upstream counts what has been read to its end.
+// body measures what a client sends with a request that changes something, of which upstream counts what has been read
+// to its end.
 type body struct {
 	io.ReadCloser
 	announced int64
@@ -46,9 +47,12 @@ func bodyVerb(verb string) string {
 	return ""
 }
 
-// noteBody measures a body, unless it was refused for what the header says of it: one that is empty needn't be read to be at its end.
+// noteBody measures a body, unless it was refused for what the header says of it: one that is empty needn't be read to
+// be at its end.
 func (m *metrics) noteBody(info *request.RequestInfo, b *body, code int) {
-	if !b.ended || b.size == 0 && (code == http.StatusMethodNotAllowed || code == http.StatusNotAcceptable || code == http.StatusUnsupportedMediaType) {
+	if !b.ended || b.size == 0 &&
+		(code == http.StatusMethodNotAllowed || code == http.StatusNotAcceptable ||
+			code == http.StatusUnsupportedMediaType) {
 		return
 	}
 	m.bodies.WithLabelValues(info.APIGroup, info.Resource, bodyVerb(info.Verb)).Observe(float64(b.size))

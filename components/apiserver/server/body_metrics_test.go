@@ -24,9 +24,11 @@ func TestBodies(t *testing.T) {
 	})
 	const one = "/api/v1/namespaces/x/pods/p"
 	for _, c := range []struct{ method, path, read, text string }{
-		{"POST", "/api/v1/namespaces/x/pods", "all", "12345"}, {"POST", "/api/v1/namespaces/x/pods", "announced", "1234567"},
+		{"POST", "/api/v1/namespaces/x/pods", "all", "12345"},
+		{"POST", "/api/v1/namespaces/x/pods", "announced", "1234567"},
 		{"POST", "/api/v1/namespaces/x/pods", "nothing", ""},
-		{"PUT", one, "some", "12345"}, {"PATCH", one, "nothing", "12345"}, {"PATCH", "/apis/apps/v1/namespaces/x/deployments/d", "all", "1"},
+		{"PUT", one, "some", "12345"}, {"PATCH", one, "nothing", "12345"},
+		{"PATCH", "/apis/apps/v1/namespaces/x/deployments/d", "all", "1"},
 		{"DELETE", one, "all", ""}, {"DELETE", "/api/v1/namespaces/x/pods", "all", "123"},
 		{"POST", one + "/exec", "all", "12345"}, {"GET", one, "all", "12345"},
 	} {
@@ -43,7 +45,8 @@ func TestBodies(t *testing.T) {
 	}
 	var got []string
 	for line := range strings.Lines(ask(s, http.MethodGet, "/metrics").Body.String()) {
-		if rest, ok := strings.CutPrefix(line, "apiserver_request_body_size_bytes_"); ok && !strings.HasPrefix(rest, "bucket") {
+		if rest, ok := strings.CutPrefix(line, "apiserver_request_body_size_bytes_"); ok &&
+			!strings.HasPrefix(rest, "bucket") {
 			got = append(got, rest)
 		}
 	}

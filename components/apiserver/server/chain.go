@@ -14,7 +14,6 @@ type filter func(next http.Handler) http.Handler
 // chain is what every request passes, in this order.
 func (s *Server) chain(end http.Handler) http.Handler {
 	filters := []filter{
-		s.growStack,
 		s.countActive,
 		s.recoverPanics,
 		s.withAuditID,
@@ -23,7 +22,7 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.withMetrics,
 		s.retryLater,
 		s.withEdge,
-		s.turnAway,
+		s.rejectDraining,
 		s.withDeadline,
 		s.withWarnings,
 		s.authenticate,
@@ -31,9 +30,12 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.timed("audit", s.audit),
 		s.timed(s.config.Impersonation.Name, s.impersonate),
 		s.countDropped,
-		s.takeTurns(),
+		s.withFlowControl(),
 		s.spanned("authorization", s.authorize),
 		s.countReached,
+	}
+	if s.config.Last != nil {
+		filters = append(filters, s.config.Last)
 	}
 	for _, f := range slices.Backward(filters) {
 		end = f(end)
@@ -41,8 +43,8 @@ func (s *Server) chain(end http.Handler) http.Handler {
 	return end
 }
 
-// takeTurns bounds the requests at a time.
-func (s *Server) takeTurns() filter {
+// withFlowControl limits the concurrent requests.
+func (s *Server) withFlowControl() filter {
 	if s.config.Fairness == nil {
 		return s.limitInFlight
 	}
@@ -55,11 +57,11 @@ func (s *Server) timed(name string, f filter) filter {
 	took := s.metrics.access.filters.get(name)
 	return func(next http.Handler) http.Handler {
 		inside := f(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			took.Observe(time.Since(askedOf(r).entered).Seconds())
+			took.Observe(time.Since(requestStateOf(r).entered).Seconds())
 			next.ServeHTTP(w, r)
 		}))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			askedOf(r).entered = time.Now()
+			requestStateOf(r).entered = time.Now()
 			inside.ServeHTTP(w, r)
 		})
 	}

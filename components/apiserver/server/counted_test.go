@@ -21,7 +21,8 @@ import (
 func TestOnlyWhatIsServedIsCounted(t *testing.T) {
 	s := serverOf(t, ok, func(c *Config) {
 		c.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}}, !strings.Contains(r.URL.Path, "nobody"), nil
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}},
+				!strings.Contains(r.URL.Path, "nobody"), nil
 		})
 		c.Fairness = func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +36,8 @@ func TestOnlyWhatIsServedIsCounted(t *testing.T) {
 	})
 	const api = "/api/v1/namespaces/x/"
 	for path, code := range map[string]int{
-		api + "pods/p": 200, api + "pods/nobody": 401, api + "secrets/s": 403, api + "secrets/s?watch=1": 403, api + "pods/crowd": 429, "/crowd": 429,
+		api + "pods/p": 200, api + "pods/nobody": 401, api + "secrets/s": 403, api + "secrets/s?watch=1": 403,
+		api + "pods/crowd": 429, "/crowd": 429,
 	} {
 		if w := ask(s, http.MethodGet, path); w.Code != code {
 			t.Errorf("%s: %d", path, w.Code)
@@ -48,7 +50,8 @@ func TestOnlyWhatIsServedIsCounted(t *testing.T) {
 		`apiserver_request_total{code="429",component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="GET",version=""} 1`:                     true,
 		`apiserver_request_duration_seconds_count{component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`: true,
 		`apiserver_request_total{code="401"`: false, `apiserver_request_total{code="403"`: false,
-		`resource="secrets",scope="resource",subresource="",verb="GET"`: false, `apiserver_longrunning_requests{`: false,
+		`resource="secrets",scope="resource",subresource="",verb="GET"`: false,
+		`apiserver_longrunning_requests{`:                               false,
 	} {
 		if strings.Contains(text, series) != want {
 			t.Errorf("%s: want %v", series, want)
@@ -80,7 +83,8 @@ func TestVerbsOfMetrics(t *testing.T) {
 	})
 	const pods = "/api/v1/namespaces/x/pods"
 	for _, c := range []struct{ method, path, media string }{
-		{"GET", pods + "/p/log", ""}, {"POST", pods + "/p/exec", ""}, {"GET", pods + "/p/proxy", ""}, {"DELETE", pods, ""}, {"PATCH", pods + "/p", "application/apply-patch+yaml"},
+		{"GET", pods + "/p/log", ""}, {"POST", pods + "/p/exec", ""}, {"GET", pods + "/p/proxy", ""},
+		{"DELETE", pods, ""}, {"PATCH", pods + "/p", "application/apply-patch+yaml"},
 	} {
 		r := httptest.NewRequest(c.method, c.path, nil)
 		r.Header.Set("Content-Type", c.media)
@@ -91,13 +95,15 @@ func TestVerbsOfMetrics(t *testing.T) {
 		return fmt.Sprintf(`resource="pods",scope=%q,subresource=%q,verb=%q,version="v1"} `, scope, sub, verb)
 	}
 	for series, want := range map[string]bool{
-		`code="200",component="apiserver",dry_run="",group="",` + labels("resource", "log", "CONNECT") + "1":      true,
-		`code="0",component="apiserver",dry_run="",group="",` + labels("resource", "exec", "CONNECT") + "1":       true,
-		`code="200",component="apiserver",dry_run="",group="",` + labels("namespace", "", "DELETE") + "1":         true,
-		`code="200",component="apiserver",dry_run="",group="",` + labels("resource", "", "APPLY") + "1":           true,
-		`apiserver_response_sizes_count{component="apiserver",group="",` + labels("resource", "log", "CONNECT"):   false,
-		`apiserver_response_sizes_count{component="apiserver",group="",` + labels("resource", "proxy", "CONNECT"): false,
-		`apiserver_longrunning_requests{component="apiserver",group="",` + labels("resource", "exec", "CONNECT"):  true,
+		`code="200",component="apiserver",dry_run="",group="",` + labels("resource", "log", "CONNECT") + "1": true,
+		`code="0",component="apiserver",dry_run="",group="",` + labels("resource", "exec", "CONNECT") + "1":  true,
+		`code="200",component="apiserver",dry_run="",group="",` + labels("namespace", "", "DELETE") + "1":    true,
+		`code="200",component="apiserver",dry_run="",group="",` + labels("resource", "", "APPLY") + "1":      true,
+		`apiserver_response_sizes_count{component="apiserver",group="",` +
+			labels("resource", "log", "CONNECT"): false,
+		`apiserver_response_sizes_count{component="apiserver",group="",` +
+			labels("resource", "proxy", "CONNECT"): false,
+		`apiserver_longrunning_requests{component="apiserver",group="",` + labels("resource", "exec", "CONNECT"): true,
 	} {
 		if strings.Contains(text, series) != want {
 			t.Errorf("%s: want %v", series, want)
@@ -105,7 +111,8 @@ func TestVerbsOfMetrics(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoRouteIsNotCounted: methods that a resource doesn't know, forms that no kind but custom ones looks at itself, and what panics.
+// TestWhatHasNoRouteIsNotCounted: methods that a resource doesn't know, forms that no kind but custom ones looks at
+// itself, and what panics.
 func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
 	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		code, _ := strconv.Atoi(r.Header.Get("Code"))
@@ -121,8 +128,10 @@ func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
 		code                            int
 		counted                         bool
 	}{
-		{"PUT", "pods", "", "", 405, false}, {"PUT", "customs", "", "", 405, false}, {"WATCH", "statuses", "", "", 405, true},
-		{"PATCH", "pods", "", "", 415, false}, {"PATCH", "customs", "", "", 415, true}, {"POST", "pods", "", "", 415, true},
+		{"PUT", "pods", "", "", 405, false}, {"PUT", "customs", "", "", 405, false},
+		{"WATCH", "statuses", "", "", 405, true},
+		{"PATCH", "pods", "", "", 415, false}, {"PATCH", "customs", "", "", 415, true},
+		{"POST", "pods", "", "", 415, true},
 		{"GET", "pods", "text/html", "", 406, false}, {"GET", "customs", "text/html", "", 406, true},
 		{"GET", "pods", "text/html, application/json;as=Chair", "", 406, true},
 		{"GET", "pods", "", "", 200, true}, {"GET", "pods", "", "panics", 200, false},
@@ -140,7 +149,9 @@ func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
 			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 		}()
 		text := ask(s, http.MethodGet, "/metrics").Body.String()
-		if got := strings.Contains(text, fmt.Sprintf(`apiserver_request_total{code="%d",component="apiserver",dry_run="",group="x",resource=%q`, c.code, resource)); got != c.counted {
+		if got := strings.Contains(text,
+			fmt.Sprintf(`apiserver_request_total{code="%d",component="apiserver",dry_run="",group="x",resource=%q`,
+				c.code, resource)); got != c.counted {
 			t.Errorf("%+v: counted: %t", c, got)
 		}
 	}
@@ -161,7 +172,8 @@ func TestWatchesOfCustomResourcesAreNotSized(t *testing.T) {
 		`resource="pods",scope="cluster",subresource="",verb="WATCH"`:    true,
 	} {
 		group := map[bool]string{true: "x"}[strings.Contains(series, "customs")]
-		if got := strings.Contains(text, fmt.Sprintf(`apiserver_response_sizes_count{component="apiserver",group=%q,`, group)+series); got != want {
+		if got := strings.Contains(text,
+			fmt.Sprintf(`apiserver_response_sizes_count{component="apiserver",group=%q,`, group)+series); got != want {
 			t.Errorf("%s: %t", series, got)
 		}
 	}

@@ -13,9 +13,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// turnAway sends requests elsewhere that come over connections that were there when the server stopped taking new ones. Watches find
-// their end themselves, unless they have a grace, which new ones must not draw out.
-func (s *Server) turnAway(next http.Handler) http.Handler {
+// rejectDraining rejects requests on connections that were open when the server stopped accepting new ones, so that the
+// client retries on another server. Open watches are ended separately; with a grace period, new ones must not extend
+// it.
+func (s *Server) rejectDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-s.closing:
@@ -24,7 +25,8 @@ func (s *Server) turnAway(next http.Handler) http.Handler {
 			if (watches || !LongRunning(r, info)) && !servedToTheEnd(r) {
 				w.Header().Set("Retry-After", "1")
 				w.Header().Set("X-Content-Type-Options", "nosniff")
-				answer.ErrorIn(w, r, apierrors.NewServiceUnavailable("apiserver is shutting down"), negotiate.Offer{Media: []serial.MediaType{serial.JSON}})
+				answer.ErrorIn(w, r, apierrors.NewServiceUnavailable("apiserver is shutting down"),
+					negotiate.Offer{Media: []serial.MediaType{serial.JSON}})
 				return
 			}
 		default:
@@ -33,11 +35,12 @@ func (s *Server) turnAway(next http.Handler) http.Handler {
 	})
 }
 
-// servedToTheEnd tells of requests that are answered for as long as there is somebody to answer: of who watches over the server, and of
-// API servers, this one included.
+// servedToTheEnd tells of requests that are answered for as long as the server runs: probes and scrapes, and the
+// requests of API servers, this one included.
 func servedToTheEnd(r *http.Request) bool {
 	if _, within := request.UserFrom(r.Context()); within || strings.HasPrefix(r.UserAgent(), "kube-apiserver/") {
 		return true
 	}
-	return slices.ContainsFunc([]string{"/readyz", "/livez", "/healthz", "/metrics"}, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
+	return slices.ContainsFunc([]string{"/readyz", "/livez", "/healthz", "/metrics"},
+		func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
 }

@@ -27,15 +27,19 @@ func TestTurnAway(t *testing.T) {
 			path, agent string
 			code        int
 		}{
-			{"/api/v1/pods", "kubectl", 503}, {"/nothing", "kubectl", 503}, {"/api/v1/pods?watch=1", "kubectl", watch}, {"/api/v1/namespaces/x/pods/p/log", "kubectl", 200},
-			{"/api/v1/pods", "kube-apiserver/v1.36", 200}, {"/livez", "kube-probe", 200}, {"/metrics", "prometheus", 200},
+			{"/api/v1/pods", "kubectl", 503}, {"/nothing", "kubectl", 503}, {"/api/v1/pods?watch=1", "kubectl", watch},
+			{"/api/v1/namespaces/x/pods/p/log", "kubectl", 200},
+			{"/api/v1/pods", "kube-apiserver/v1.36", 200}, {"/livez", "kube-probe", 200},
+			{"/metrics", "prometheus", 200},
 		} {
 			w := serve(c.path, c.agent)
 			if w.Code != c.code {
 				t.Errorf("grace %v: %s of %s: %d, want %d", grace, c.path, c.agent, w.Code, c.code)
 			}
-			if c.code == 503 && (w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "application/json" ||
-				!strings.Contains(w.Body.String(), `"message":"apiserver is shutting down","reason":"ServiceUnavailable"`)) {
+			if c.code == 503 && (w.Header().Get("Retry-After") != "1" ||
+				w.Header().Get("Content-Type") != "application/json" ||
+				!strings.Contains(w.Body.String(),
+					`"message":"apiserver is shutting down","reason":"ServiceUnavailable"`)) {
 				t.Errorf("%s: %v, %s", c.path, w.Header(), w.Body)
 			}
 		}

@@ -25,7 +25,7 @@ type Exposition struct {
 	// Minor is this release's. Metrics that were deprecated before it are left out, unless Hidden.
 	Minor  int
 	Hidden bool
-	// Resets lets DELETE make them begin anew.
+	// Resets lets DELETE reset them.
 	Resets bool
 }
 
@@ -51,8 +51,8 @@ func ParseLabels(list map[string]string) (map[string]map[string][]string, error)
 	return out, nil
 }
 
-// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only. Of
-// two families of a name the first is shown: libraries measure some of what is measured here.
+// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry
+// only. Of two families of a name the first is shown: libraries measure some of what is measured here.
 func (m *metrics) handler(registry prometheus.Gatherer, more []prometheus.Gatherer, show Exposition) http.Handler {
 	all := append([]prometheus.Gatherer{registry, legacyregistry.DefaultGatherer}, more...)
 	gather := func() (map[string]*dto.MetricFamily, error) {
@@ -119,11 +119,12 @@ func (e *Exposition) omits(f *dto.MetricFamily) bool {
 
 // counting is a family of one counter with its value.
 func counting(f *dto.MetricFamily, value uint64) *dto.MetricFamily {
-	return &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit, Metric: []*dto.Metric{{Counter: &dto.Counter{Value: new(float64(value))}}}}
+	return &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit,
+		Metric: []*dto.Metric{{Counter: &dto.Counter{Value: new(float64(value))}}}}
 }
 
-// limit replaces the values of labels that are not allowed, and adds up what then has the same labels. times is how often something
-// was counted or measured by a value that was replaced.
+// limit replaces the values of labels that are not allowed, and adds up what then has the same labels. times is how
+// often something was counted or measured by a value that was replaced.
 func (e *Exposition) limit(f *dto.MetricFamily) (_ *dto.MetricFamily, times uint64) {
 	allowed := e.Labels[f.GetName()]
 	if allowed == nil {
@@ -137,11 +138,13 @@ func (e *Exposition) limit(f *dto.MetricFamily) (_ *dto.MetricFamily, times uint
 		for i, l := range labels {
 			if values, ok := allowed[l.GetName()]; ok && !slices.Contains(values, l.GetValue()) {
 				labels[i] = &dto.LabelPair{Name: l.Name, Value: new(unexpected)}
-				times += uint64(m.GetCounter().GetValue()) + m.GetHistogram().GetSampleCount() + m.GetSummary().GetSampleCount()
+				times += uint64(m.GetCounter().GetValue()) + m.GetHistogram().GetSampleCount() +
+					m.GetSummary().GetSampleCount()
 			}
 			fmt.Fprintf(&key, "%q,", labels[i].GetValue())
 		}
-		m = &dto.Metric{Label: labels, Counter: m.Counter, Gauge: m.Gauge, Histogram: m.Histogram, Summary: m.Summary, Untyped: m.Untyped, TimestampMs: m.TimestampMs}
+		m = &dto.Metric{Label: labels, Counter: m.Counter, Gauge: m.Gauge, Histogram: m.Histogram, Summary: m.Summary,
+			Untyped: m.Untyped, TimestampMs: m.TimestampMs}
 		if have := merged[key.String()]; have != nil {
 			addUp(have, m)
 			continue
@@ -152,8 +155,8 @@ func (e *Exposition) limit(f *dto.MetricFamily) (_ *dto.MetricFamily, times uint
 	return out, times
 }
 
-// addUp adds a metric to another with the same buckets. Of summaries, whose quantiles can't be added, the first stays, with all
-// that was counted.
+// addUp adds a metric to another with the same buckets. Of summaries, whose quantiles can't be added, the first stays,
+// with all that was counted.
 func addUp(to, m *dto.Metric) {
 	switch {
 	case m.Counter != nil:

@@ -9,12 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestExposition: what is disabled or hidden is left out, labels keep only values that they may, and what then is the same is
-// added up.
+// TestExposition: what is disabled or hidden is left out, labels keep only values that they may, and what then is the
+// same is added up.
 func TestExposition(t *testing.T) {
 	registry, library := prometheus.NewRegistry(), prometheus.NewRegistry()
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests", Help: "Ours."}, []string{"path", "code"})
-	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "times", Help: "Ours.", Buckets: []float64{1, 2}}, []string{"path"})
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests", Help: "Ours."},
+		[]string{"path", "code"})
+	times := prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Name: "times", Help: "Ours.", Buckets: []float64{1, 2}}, []string{"path"})
 	theirs := prometheus.NewCounter(prometheus.CounterOpts{Name: "requests", Help: "Theirs."})
 	old := prometheus.NewCounter(prometheus.CounterOpts{Name: "old", Help: "(Deprecated since 1.35.0) Old."})
 	older := prometheus.NewCounter(prometheus.CounterOpts{Name: "recent", Help: "(Deprecated since 1.36.0) Recent."})
@@ -32,15 +34,18 @@ func TestExposition(t *testing.T) {
 	for hidden, extra := range map[bool][]string{false: nil, true: {"old 0"}} {
 		m := newMetrics(prometheus.NewRegistry())
 		w := httptest.NewRecorder()
-		m.handler(registry, []prometheus.Gatherer{library}, Exposition{Disabled: []string{"secret"}, Labels: labels, Minor: 36, Hidden: hidden}).
+		m.handler(registry, []prometheus.Gatherer{library},
+			Exposition{Disabled: []string{"secret"}, Labels: labels, Minor: 36, Hidden: hidden}).
 			ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		lines := map[string]bool{}
 		for line := range strings.Lines(w.Body.String()) {
 			lines[strings.TrimSpace(line)] = true
 		}
-		for _, want := range append(extra, `requests{code="200",path="/a"} 1`, `requests{code="200",path="unexpected"} 5`, "# HELP requests [ALPHA] Ours.", "recent 0",
+		for _, want := range append(extra, `requests{code="200",path="/a"} 1`,
+			`requests{code="200",path="unexpected"} 5`, "# HELP requests [ALPHA] Ours.", "recent 0",
 			"cardinality_enforcement_unexpected_categorizations_total 7",
-			`times_bucket{path="/a",le="1"} 1`, `times_bucket{path="unexpected",le="2"} 1`, `times_count{path="unexpected"} 2`, `times_sum{path="unexpected"} 4`) {
+			`times_bucket{path="/a",le="1"} 1`, `times_bucket{path="unexpected",le="2"} 1`,
+			`times_count{path="unexpected"} 2`, `times_sum{path="unexpected"} 4`) {
 			if !lines[want] {
 				t.Errorf("hidden %v: no %q in %s", hidden, want, w.Body)
 			}

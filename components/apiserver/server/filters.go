@@ -19,32 +19,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/latency"
 )
 
-// growStack makes room for what handlers need. Each request of HTTP/2 has a goroutine of its own, whose small stack would
-// otherwise be doubled, and copied, several times while it is deep in its work; here there is next to nothing to copy.
-func (s *Server) growStack(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		takeStack(r.Method == "") // which it never is
-		next.ServeHTTP(w, r)
-	})
-}
-
-// stackRoom is what most handlers stay below, in bytes.
-const stackRoom = 24 << 10
-
-// takeStack has a frame of that size, which it doesn't touch: to clear it would cost more than to take it.
-//
-//go:noinline
-func takeStack(fill bool) (sum byte) {
-	if fill {
-		var room [stackRoom]byte
-		for i := range room {
-			room[i] = sum
-			sum += room[i/2]
-		}
-	}
-	return sum
-}
-
 // countActive counts the requests that a shutdown waits for.
 func (s *Server) countActive(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +28,7 @@ func (s *Server) countActive(next http.Handler) http.Handler {
 	})
 }
 
-// recoverPanics cuts off a request whose handler panicked, as upstream does: whatever it was about to answer, nobody is to rely on it.
+// recoverPanics cuts off a request whose handler panicked, as upstream does: a partial answer must not be used.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	resolver := newResolver()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,11 +86,12 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 		info, err := resolver.NewRequestInfo(r)
 		if err != nil {
 			w.Header().Del("Cache-Control")
-			http.Error(w, noHTML.Replace(fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: %v", r.RequestURI, err)),
+			http.Error(w, noHTML.Replace(
+				fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: %v", r.RequestURI, err)),
 				http.StatusInternalServerError)
 			return
 		}
-		a := &asked{Context: r.Context(), info: info, early: s.config.Installed != nil && !s.config.Installed()}
+		a := &requestState{Context: r.Context(), info: info, early: s.config.Installed != nil && !s.config.Installed()}
 		if s.config.Audit != nil && info.Verb != "watch" {
 			a.times = &latency.Times{}
 		}
@@ -124,8 +99,8 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 	})
 }
 
-// setContext gives a request that belongs to the chain another context. withRequestInfo made the copy that does; further ones
-// would be most of what a small request leaves for the garbage collector.
+// setContext gives a request that belongs to the chain another context. withRequestInfo made the copy that does;
+// further ones would be most of what a small request leaves for the garbage collector.
 func setContext(r *http.Request, ctx context.Context) { *r = *r.WithContext(ctx) }
 
 func infoOf(r *http.Request) *request.RequestInfo {
@@ -182,22 +157,22 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 	})
 }
 
-// lastWords is how long a request whose time is over may go on to answer.
-const lastWords = 5 * time.Second
+// responseGrace is how long a request that has timed out may take to write its response.
+const responseGrace = 5 * time.Second
 
 // cutOff makes writes fail when the time of a request is over: a client that doesn't read its answer must not keep the
 // handler, and its place among the requests in flight. The returned function ends that; it is called before the handler
 // returns.
 func (s *Server) cutOff(after time.Duration, w http.ResponseWriter) (end func()) {
-	c := &cutter{w: w, lastWords: s.lastWords}
+	c := &cutter{w: w, responseGrace: s.responseGrace}
 	c.timer = time.AfterFunc(after, c.off)
 	return c.end
 }
 
 type cutter struct {
-	w         http.ResponseWriter
-	lastWords time.Duration
-	timer     *time.Timer
+	w             http.ResponseWriter
+	responseGrace time.Duration
+	timer         *time.Timer
 
 	mu    sync.Mutex
 	ended bool
@@ -207,7 +182,7 @@ func (c *cutter) off() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.lastWords))
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.responseGrace))
 	}
 }
 
@@ -221,7 +196,7 @@ func (c *cutter) end() {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Time{}) // the connection may serve others
 }
 
-// trace comes after authentication: whose requests are sampled is not for everybody to say.
+// trace comes after authentication: only authenticated users may ask for sampling.
 func (s *Server) trace(next http.Handler) http.Handler {
 	if s.config.Tracing == nil {
 		return next
@@ -229,8 +204,9 @@ func (s *Server) trace(next http.Handler) http.Handler {
 	return s.config.Tracing(next)
 }
 
-// limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it answers the others
-// with 429. Those of the masters of the system are served even then, beyond the bound: so an overload can be looked at.
+// limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it
+// answers the others with 429. Those of the masters of the system are served even then, beyond the bound: so an
+// overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)
@@ -258,7 +234,8 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
+			endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent,
+				http.StatusTooManyRequests)
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 		}

@@ -14,7 +14,8 @@ type peaks struct{ reading, mutating peak }
 
 // bound makes what tells which part of the bounds is in use; 0 is no bound.
 func (p *peaks) bound(reading, mutating int) {
-	p.reading.gauge, p.mutating.gauge = flowmetrics.GetExecutingReadonlyConcurrency(), flowmetrics.GetExecutingMutatingConcurrency()
+	p.reading.gauge, p.mutating.gauge = flowmetrics.GetExecutingReadonlyConcurrency(),
+		flowmetrics.GetExecutingMutatingConcurrency()
 	if reading > 0 {
 		p.reading.gauge.SetDenominator(float64(reading))
 	}

@@ -21,7 +21,8 @@ func TestCounted(t *testing.T) {
 		c.Serves = func(info *request.RequestInfo) bool { return info.Resource == "pods" }
 	})
 	for _, path := range []string{
-		"/apis/invented.example.com/v7/things", "/api/v1/namespaces/x/pods/p", "/api/v1/pods?dryRun=perhaps&dryRun=All", "/api/v1/pods?dryRun=All",
+		"/apis/invented.example.com/v7/things", "/api/v1/namespaces/x/pods/p", "/api/v1/pods?dryRun=perhaps&dryRun=All",
+		"/api/v1/pods?dryRun=All",
 	} {
 		if w := ask(s, http.MethodGet, path); w.Code != http.StatusOK {
 			t.Errorf("%s: got %d", path, w.Code)
@@ -49,7 +50,7 @@ func TestStalledReader(t *testing.T) {
 			}
 		}
 	})
-	s.lastWords = time.Millisecond
+	s.responseGrace = time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -72,7 +73,7 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestNobodyKeepsConnections: over HTTP/2, who is not known gets one request to a connection.
+// TestNobodyKeepsConnections: over HTTP/2, unauthenticated clients get one request to a connection.
 func TestNobodyKeepsConnections(t *testing.T) {
 	for name, want := range map[string]string{"alice": "", user.Anonymous: "close", "": "close"} {
 		s := serverOf(t, ok, func(c *Config) {
@@ -92,10 +93,11 @@ func TestNobodyKeepsConnections(t *testing.T) {
 	}
 }
 
-// TestStreamsOfAConnection are as many as upstream lets there be, if nobody says otherwise.
+// TestStreamsOfAConnection: the default limit of streams is upstream's.
 func TestStreamsOfAConnection(t *testing.T) {
 	for given, want := range map[int]int{0: 100, 7: 7} {
-		if got := serverOf(t, ok, func(c *Config) { c.MaxStreams = given }).http.HTTP2.MaxConcurrentStreams; got != want {
+		if got := serverOf(t, ok,
+			func(c *Config) { c.MaxStreams = given }).http.HTTP2.MaxConcurrentStreams; got != want {
 			t.Errorf("%d given: %d", given, got)
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// memo keeps what is costly to find. It is for few keys that are asked for often: a reader takes no lock, a new key costs a copy.
+// memo keeps what is costly to find. It is for few keys that are asked for often: a reader takes no lock, a new key
+// costs a copy.
 type memo[K comparable, V any] struct {
 	now atomic.Pointer[map[K]V]
-	mu  sync.Mutex // of those who add
+	mu  sync.Mutex // of callers that add
 }
 
 // get returns what find has found for the key, now or before.

@@ -42,9 +42,10 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "Requests served, by verb, resource and response code.",
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "apiserver_request_duration_seconds",
-			Help:    "Time from the first byte of a request to the end of its response.",
-			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+			Name: "apiserver_request_duration_seconds",
+			Help: "Time from the first byte of a request to the end of its response.",
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20,
+				30, 45, 60},
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests",
@@ -57,7 +58,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
 	m.addMore()
-	registry.MustRegister(m.requests, m.duration, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own, m.handshakes.failed)
+	registry.MustRegister(m.requests, m.duration, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own,
+		m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
 }
@@ -82,7 +84,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		a, of := askedOf(r), servedOf(r, info)
+		a, of := requestStateOf(r), servedOf(r, info)
 		counted := s.routed(of, info)
 		start, ended := time.Now(), false
 		record := &recorder{ResponseWriter: w}
@@ -90,10 +92,12 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		defer s.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
 		defer func() {
 			switch {
-			case a.got == reached && (ended || a.cut) && s.routes(r, info, record.status()): // else it panicked, or there was nothing to serve
+			case a.got == reached && (ended || a.cut) && s.routes(r, info, record.status()):
+				// else it panicked, or there was nothing to serve
 				s.metrics.noteServed(r, counted, record, time.Since(start))
 			case a.got == queued && record.code == http.StatusTooManyRequests:
-				s.metrics.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component, "429").Inc()
+				s.metrics.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource,
+					of.subresource, of.scope, component, "429").Inc()
 			}
 		}()
 		next.ServeHTTP(record, r)
@@ -116,11 +120,11 @@ func (m *metrics) noteServed(r *http.Request, of served, record *recorder, took 
 	}
 }
 
-// countDropped notes that a request gets as far as to where there may be too many, and counts those that are dropped there and are for
-// no resource.
+// countDropped notes that a request gets as far as to where there may be too many, and counts those that are dropped
+// there and are for no resource.
 func (s *Server) countDropped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := askedOf(r)
+		a := requestStateOf(r)
 		a.got = queued
 		if a.info.IsResourceRequest {
 			next.ServeHTTP(w, r)
@@ -137,11 +141,12 @@ func (s *Server) countDropped(next http.Handler) http.Handler {
 // countReached notes that a request is served, and tells how many there are that take long.
 func (s *Server) countReached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := askedOf(r)
+		a := requestStateOf(r)
 		a.got = reached
 		if LongRunning(r, a.info) && s.counts(a.info) {
 			of := servedOf(r, a.info)
-			gauge := s.metrics.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
+			gauge := s.metrics.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource,
+				of.scope, component)
 			gauge.Inc()
 			defer gauge.Dec()
 		}

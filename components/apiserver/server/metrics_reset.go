@@ -10,8 +10,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// resets makes metrics begin anew for who asks with DELETE. What was counted until then is taken away from what is shown: other servers
-// in the process share some of the metrics, and find theirs as they were. Gauges stay, as they tell how things are.
+// resets makes metrics start from zero for a client that sends DELETE. What was counted until then is subtracted from
+// what is shown: other servers in the process share some of the metrics, and theirs are unchanged. Gauges stay, as they
+// show the current state.
 type resets struct {
 	until atomic.Pointer[map[string]map[string]*dto.Metric] // by family and labels
 }
@@ -39,7 +40,7 @@ func (s *resets) handle(gather func() (map[string]*dto.MetricFamily, error), nex
 	})
 }
 
-// ofProcess are metrics of the operating system's and of the runtime's making, which nobody can make begin anew.
+// ofProcess are metrics of the process and the Go runtime, which can't be reset.
 func ofProcess(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
 }
@@ -52,7 +53,8 @@ func labelsOf(m *dto.Metric) string {
 	return key.String()
 }
 
-// since is a family without what was counted before it was reset: what has labels is there again when it is counted again.
+// since is a family without what was counted before it was reset: what has labels is there again when it is counted
+// again.
 func (s *resets) since(f *dto.MetricFamily) *dto.MetricFamily {
 	all := s.until.Load()
 	if all == nil || (*all)[f.GetName()] == nil {
@@ -61,7 +63,7 @@ func (s *resets) since(f *dto.MetricFamily) *dto.MetricFamily {
 	out := &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit}
 	for _, m := range f.Metric {
 		before := (*all)[f.GetName()][labelsOf(m)]
-		if before == nil || amount(m) < amount(before) { // or somebody else has reset it
+		if before == nil || amount(m) < amount(before) { // or it was reset elsewhere
 			out.Metric = append(out.Metric, m)
 			continue
 		}
@@ -75,7 +77,8 @@ func (s *resets) since(f *dto.MetricFamily) *dto.MetricFamily {
 
 // amount is how often something was counted, or how much of it.
 func amount(m *dto.Metric) float64 {
-	return m.GetCounter().GetValue() + m.GetUntyped().GetValue() + float64(m.GetHistogram().GetSampleCount()+m.GetSummary().GetSampleCount())
+	return m.GetCounter().GetValue() + m.GetUntyped().GetValue() +
+		float64(m.GetHistogram().GetSampleCount()+m.GetSummary().GetSampleCount())
 }
 
 // without is a metric less what it was. The quantiles of summaries are of the last minutes anyway.
@@ -103,7 +106,8 @@ func without(m, before *dto.Metric) *dto.Metric {
 		}
 		for _, b := range m.Histogram.Bucket {
 			out.Histogram.Bucket = append(out.Histogram.Bucket,
-				&dto.Bucket{UpperBound: b.UpperBound, CumulativeCount: new(b.GetCumulativeCount() - were[b.GetUpperBound()])})
+				&dto.Bucket{UpperBound: b.UpperBound,
+					CumulativeCount: new(b.GetCumulativeCount() - were[b.GetUpperBound()])})
 		}
 	}
 	return out

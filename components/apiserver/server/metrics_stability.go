@@ -30,12 +30,14 @@ var stages = map[string]string{
 
 // staged is one of the server's own metrics, whose help says first how far it has come, as that of the libraries' does.
 func staged(f *dto.MetricFamily) *dto.MetricFamily {
-	if strings.HasPrefix(f.GetHelp(), "[") || strings.HasPrefix(f.GetName(), "grpc_") { // which are a library's, without a stage
+	// which are a library's, without a stage
+	if strings.HasPrefix(f.GetHelp(), "[") || strings.HasPrefix(f.GetName(), "grpc_") {
 		return f
 	}
 	stage := stages[f.GetName()]
 	if stage == "" {
 		stage = "ALPHA"
 	}
-	return &dto.MetricFamily{Name: f.Name, Help: new("[" + stage + "] " + f.GetHelp()), Type: f.Type, Unit: f.Unit, Metric: f.Metric}
+	return &dto.MetricFamily{Name: f.Name, Help: new("[" + stage + "] " + f.GetHelp()), Type: f.Type, Unit: f.Unit,
+		Metric: f.Metric}
 }

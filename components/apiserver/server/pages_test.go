@@ -48,10 +48,13 @@ func TestPagesAreCounted(t *testing.T) {
 func TestFilterTimes(t *testing.T) {
 	s := serverOf(t, ok, func(c *Config) {
 		c.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}}, !strings.Contains(r.URL.Path, "nobody"), nil
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}},
+				!strings.Contains(r.URL.Path, "nobody"), nil
 		})
 	})
-	for _, path := range []string{"/api/v1/namespaces/x/pods/p", "/api/v1/namespaces/x/pods/nobody", "/api/v1/namespaces/x/secrets/s"} { // of which the last is forbidden
+	// of which the last is forbidden
+	for _, path := range []string{"/api/v1/namespaces/x/pods/p", "/api/v1/namespaces/x/pods/nobody",
+		"/api/v1/namespaces/x/secrets/s"} {
 		ask(s, http.MethodGet, path)
 	}
 	text := ask(s, http.MethodGet, "/metrics").Body.String() // and a fourth

@@ -14,9 +14,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/latency"
 )
 
-// asked is the context of a request with all that the chain finds out about it: in one place, and not in a context upon a context
-// each, through which every look-up would have to go. It is written to by the filters alone, before they pass the request on.
-type asked struct {
+// requestState is the context of a request with everything that the filter chain determines about it: in one place, and
+// not in nested contexts, which every look-up would have to traverse. It is written to by the filters alone,
+// before they pass the request on.
+type requestState struct {
 	context.Context
 	info     *request.RequestInfo
 	user     user.Info // nil until it is known
@@ -26,23 +27,24 @@ type asked struct {
 	got      stage     // how far it got
 	warnings warnings
 	trackers atomic.Pointer[request.LatencyTrackers]
-	times    *latency.Times // nil if nobody wants to know
+	times    *latency.Times // nil if latencies are not tracked
 }
 
-// stage is how far a request gets, which its metrics tell: those that are refused before they are served aren't counted as served.
+// stage is how far a request gets, which its metrics tell: those that are refused before they are served aren't counted
+// as served.
 type stage int
 
 const (
 	arrived stage = iota
-	queued        // it is known who asks; there may be too many requests
+	queued        // the user is known; there may be too many requests
 	reached       // what serves it
 )
 
-type askedKey struct{}
+type requestStateKey struct{}
 
-// askedOf returns what is known of a request that has passed withRequestInfo.
-func askedOf(r *http.Request) *asked {
-	a, _ := r.Context().Value(askedKey{}).(*asked)
+// requestStateOf returns the state of a request that has passed withRequestInfo.
+func requestStateOf(r *http.Request) *requestState {
+	a, _ := r.Context().Value(requestStateKey{}).(*requestState)
 	return a
 }
 
@@ -73,7 +75,7 @@ func (l *listener) Value(key any) any {
 }
 
 // Value implements context.Context.
-func (a *asked) Value(key any) any {
+func (a *requestState) Value(key any) any {
 	switch {
 	case key == keys.info:
 		return a.info
@@ -89,14 +91,14 @@ func (a *asked) Value(key any) any {
 		return a.times
 	case key == answer.EarlyKey{}:
 		return a.early
-	case key == askedKey{}:
+	case key == requestStateKey{}:
 		return a
 	}
 	return a.Context.Value(key)
 }
 
-// latencies are made for the first who has something to track, as most requests meet nobody who does. Watches have none.
-func (a *asked) latencies() *request.LatencyTrackers {
+// latencies are made on first use, as most requests track nothing. Watches have none.
+func (a *requestState) latencies() *request.LatencyTrackers {
 	if a.info.Verb == "watch" {
 		return nil
 	}

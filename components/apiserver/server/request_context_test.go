@@ -14,11 +14,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/latency"
 )
 
-// TestAsked: what the chain knows of a request is found by the functions of the packages that keep such things in contexts.
+// TestAsked: what the chain knows of a request is found by the functions of the packages that keep such things in
+// contexts.
 func TestAsked(t *testing.T) {
 	outer := request.WithUser(t.Context(), &user.DefaultInfo{Name: "outer"})
 	header := http.Header{}
-	a := &asked{Context: outer, info: &request.RequestInfo{Namespace: "x", Name: "p"}}
+	a := &requestState{Context: outer, info: &request.RequestInfo{Namespace: "x", Name: "p"}}
 	ctx, cancel := context.WithTimeout(a, time.Hour)
 	defer cancel()
 	if u, ok := request.UserFrom(ctx); !ok || u.GetName() != "outer" {
@@ -40,7 +41,7 @@ func TestAsked(t *testing.T) {
 		t.Errorf("warnings %q", got)
 	}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
-	if askedOf(r) != a {
+	if requestStateOf(r) != a {
 		t.Error("it is not found")
 	}
 	if took := ours(r, time.Minute); took != time.Minute || a.trackers.Load() != nil {
@@ -50,7 +51,8 @@ func TestAsked(t *testing.T) {
 	if took := ours(r, time.Minute); took != 59*time.Second {
 		t.Errorf("took %v beside the queue", took)
 	}
-	for name, key := range map[string]any{"info": keys.info, "user": keys.user, "namespace": keys.namespace, "warnings": keys.warnings, "trackers": keys.trackers} {
+	for name, key := range map[string]any{"info": keys.info, "user": keys.user, "namespace": keys.namespace,
+		"warnings": keys.warnings, "trackers": keys.trackers} {
 		if key == nil {
 			t.Errorf("the key of %s is not known", name)
 		}
@@ -66,10 +68,11 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-// TestLatencies: what audit says of slow requests comes from those who serve them, and for requests alone that are audited.
+// TestLatencies: what audit says of slow requests comes from those who serve them, and for requests alone that are
+// audited.
 func TestLatencies(t *testing.T) {
 	for verb, audited := range map[string]bool{"get": true, "watch": false} {
-		a := &asked{Context: t.Context(), info: &request.RequestInfo{Verb: verb}}
+		a := &requestState{Context: t.Context(), info: &request.RequestInfo{Verb: verb}}
 		if audited {
 			a.times = &latency.Times{}
 		}
@@ -79,7 +82,8 @@ func TestLatencies(t *testing.T) {
 		request.TrackAPFQueueWaitLatency(a, time.Second)
 		a.times.Add(latency.Storage, time.Now().Add(-time.Hour))
 		got := request.AuditAnnotationsFromLatencyTrackers(a)
-		if _, ok := got["apiserver.latency.k8s.io/etcd"]; ok != audited || (got["apiserver.latency.k8s.io/apf-queue-wait"] == "1s") != audited {
+		if _, ok := got["apiserver.latency.k8s.io/etcd"]; ok != audited ||
+			(got["apiserver.latency.k8s.io/apf-queue-wait"] == "1s") != audited {
 			t.Errorf("%s: annotations %v", verb, got)
 		}
 	}

@@ -19,7 +19,8 @@ type served struct {
 
 func servedOf(r *http.Request, info *request.RequestInfo) served {
 	return served{
-		verb: verbOf(r, info), dryRun: dryRunOf(r), group: info.APIGroup, version: info.APIVersion, resource: info.Resource,
+		verb: verbOf(r, info), dryRun: dryRunOf(r), group: info.APIGroup, version: info.APIVersion,
+		resource:    info.Resource,
 		subresource: info.Subresource, scope: scopeOf(info),
 	}
 }
@@ -28,8 +29,8 @@ func (s *Server) defined(info *request.RequestInfo) bool {
 	return s.config.Defined != nil && s.config.Defined(info)
 }
 
-// routes tells whether upstream has something that serves such a request, and counts it: methods that a resource doesn't know, and for
-// those that aren't custom, forms that nothing is read or written in, are refused before that.
+// routes tells whether upstream has something that serves such a request, and counts it: methods that a resource
+// doesn't know, and for those that aren't custom, forms that nothing is read or written in, are refused before that.
 func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bool {
 	switch code {
 	case http.StatusMethodNotAllowed:
@@ -37,13 +38,16 @@ func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bo
 	case http.StatusUnsupportedMediaType:
 		return info.Verb != "patch" || s.defined(info)
 	case http.StatusNotAcceptable:
-		return s.defined(info) || negotiate.Named(r.Header.Get("Accept"), serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String(), serial.CBOR.String(), "*/*")
+		return s.defined(info) ||
+			negotiate.Named(r.Header.Get("Accept"), serial.JSON.String(), serial.YAML.String(),
+				serial.Protobuf.String(), serial.CBOR.String(), "*/*")
 	}
 	return true
 }
 
-// routed is by what a request is counted that is served. With upstream, routes of built-in kinds go by the path alone: a list or a watch
-// of the one object that a selector names is counted as others are, while all else takes it for a request for that object.
+// routed is by what a request is counted that is served. With upstream, routes of built-in kinds go by the path alone:
+// a list or a watch of the one object that a selector names is counted as others are, while all else takes it for a
+// request for that object.
 func (s *Server) routed(of served, info *request.RequestInfo) served {
 	defined := s.defined(info)
 	of.sized = of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" && !defined
@@ -61,17 +65,20 @@ func (s *Server) routed(of served, info *request.RequestInfo) served {
 
 // series are the metrics of such requests: to find one by its labels costs more than to count.
 type series struct {
-	requests            memo[int, prometheus.Counter] // by code
-	counter             func(code int) prometheus.Counter
-	duration, sli, size prometheus.Observer // size is nil for what isn't measured, sli for what nobody is promised to get in time
+	requests memo[int, prometheus.Counter] // by code
+	counter  func(code int) prometheus.Counter
+	// size is nil for verbs that aren't measured, sli for requests without a latency objective
+	duration, sli, size prometheus.Observer
 }
 
 func (m *metrics) newSeries(of served) *series {
 	s := &series{
 		counter: func(code int) prometheus.Counter {
-			return m.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component, strconv.Itoa(code))
+			return m.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource,
+				of.scope, component, strconv.Itoa(code))
 		},
-		duration: m.duration.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component),
+		duration: m.duration.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource,
+			of.scope, component),
 	}
 	if of.verb != "WATCH" && of.dryRun == "" {
 		s.sli = m.sli.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)

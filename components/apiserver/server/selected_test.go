@@ -12,13 +12,14 @@ import (
 func TestRequestsForSelectedNames(t *testing.T) {
 	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.RawQuery, "crowd") {
-			askedOf(r).got = queued
+			requestStateOf(r).got = queued
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}, func(c *Config) { c.Defined = func(info *request.RequestInfo) bool { return info.Resource == "zebras" } })
 	const one = "?fieldSelector=metadata.name%3Done"
 	for _, path := range []string{
-		"/api/v1/namespaces/x/pods" + one, "/api/v1/nodes" + one, "/api/v1/nodes" + one + "&watch=1", "/api/v1/watch/nodes/one", "/apis/zoo/v1/zebras" + one,
+		"/api/v1/namespaces/x/pods" + one, "/api/v1/nodes" + one, "/api/v1/nodes" + one + "&watch=1",
+		"/api/v1/watch/nodes/one", "/apis/zoo/v1/zebras" + one,
 		"/api/v1/events" + one + "&labelSelector=crowd",
 	} {
 		ask(s, http.MethodGet, path)

@@ -27,7 +27,8 @@ import (
 	"quintet.dev/quintet/internal/health"
 )
 
-// Impersonation is the filter that lets users act as others, by the name under which its time is measured; nil leaves the headers alone.
+// Impersonation is the filter that lets users act as others, by the name under which its time is measured; nil leaves
+// the headers alone.
 type Impersonation struct {
 	Name   string
 	Filter func(next http.Handler) http.Handler
@@ -40,7 +41,7 @@ type Config struct {
 	// TLS serves HTTPS with HTTP/2; nil serves plain HTTP (tests).
 	TLS *tls.Config
 
-	// Authenticator tells who asks. Requests that nobody vouches for are answered with 401.
+	// Authenticator authenticates requests. Unauthenticated requests are answered with 401.
 	Authenticator authenticator.Request
 	// Audit writes down what is asked and answered; nil writes nothing.
 	Audit Audit
@@ -50,23 +51,26 @@ type Config struct {
 	Impersonation Impersonation
 	// Fairness makes requests wait when there are too many; nil refuses those beyond the bounds in flight.
 	Fairness func(next http.Handler) http.Handler
-	// Authorizer tells who may.
+	// Authorizer authorizes requests.
 	Authorizer authorizer.Authorizer
 
-	// Edge answers or marks requests whoever asks, as browsers and proxies want it; nil does nothing.
+	// Last stands behind all other filters, before what serves the request; nil is none.
+	Last func(next http.Handler) http.Handler
+	// Edge answers or marks requests before authentication, as browsers and proxies want it; nil does nothing.
 	Edge func(next http.Handler) http.Handler
 
 	// API serves resource requests; Paths everything else, besides what the server itself answers (health, metrics).
 	API   http.Handler
 	Paths *Mux
-	// Serves tells whether there is such a resource, of which requests are counted: those for others could have any number
-	// of names. nil counts all.
+	// Serves tells whether there is such a resource, of which requests are counted: those for others could have any
+	// number of names. nil counts all.
 	Serves func(info *request.RequestInfo) bool
 	// Defined tells whether the resource is one of a definition; nil says that none is.
 	Defined func(info *request.RequestInfo) bool
 	// Route returns what serves a request in the place of both, or nil; it may be nil itself.
 	Route func(r *http.Request) http.Handler
-	// Installed tells whether all is known that is served, custom resources and other servers' APIs included; nil means that it is.
+	// Installed tells whether all is known that is served, custom resources and other servers' APIs included; nil means
+	// that it is.
 	Installed func() bool
 
 	// MaxInFlight and MaxMutatingInFlight bound the short requests served at a time; 0 means no bound.
@@ -79,7 +83,8 @@ type Config struct {
 	// Clock is the real one if nil.
 	Clock clock.WithTicker
 
-	// Live, Health and Ready are the named checks of /livez, /healthz and /readyz, in the order in which they are shown.
+	// Live, Health and Ready are the named checks of /livez, /healthz and /readyz, in the order in which they are
+	// shown.
 	Live, Health, Ready []health.Check
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
@@ -99,12 +104,12 @@ type Server struct {
 	longRunning atomic.Int64
 	peaks       peaks
 	answering   answering
-	// lastWords is the constant, but for tests.
-	lastWords time.Duration
-	closing   chan struct{}   // closed when no more requests are taken
-	stop      context.Context // ends when watches are to end
-	stopNow   context.CancelFunc
-	turns     time.Duration // over which watches are ended, known by the time of stop
+	// responseGrace is the constant, but for tests.
+	responseGrace time.Duration
+	closing       chan struct{}   // closed when no more requests are taken
+	stop          context.Context // ends when watches are to end
+	stopNow       context.CancelFunc
+	turns         time.Duration // over which watches are ended, known by the time of stop
 }
 
 // New prepares a server; nothing is served before Run.
@@ -126,7 +131,7 @@ func New(config Config) (*Server, error) {
 	if config.Paths == nil {
 		config.Paths = NewMux()
 	}
-	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords}
+	s := &Server{config: config, closing: make(chan struct{}), responseGrace: responseGrace}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
@@ -161,8 +166,9 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// A connection of HTTP/2 is asked whether its client is there when nothing has come for pingAfter; it ends when the answer takes
-// longer than pingAnswer, or when nothing can be sent for writeStall. So partitioned or stopped clients hold no watches.
+// A connection of HTTP/2 is asked whether its client is there when nothing has come for pingAfter; it ends when the
+// answer takes longer than pingAnswer, or when nothing can be sent for writeStall. So partitioned or stopped clients
+// hold no watches.
 const (
 	pingAfter  = 30 * time.Second
 	pingAnswer = 15 * time.Second

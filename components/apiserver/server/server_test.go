@@ -31,12 +31,13 @@ func serverOf(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Server
 		Authenticator: authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}}, true, nil
 		}),
-		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-			if a.GetResource() == "secrets" {
-				return authorizer.DecisionNoOpinion, "", nil
-			}
-			return authorizer.DecisionAllow, "", nil
-		}),
+		Authorizer: authorizer.AuthorizerFunc(
+			func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				if a.GetResource() == "secrets" {
+					return authorizer.DecisionNoOpinion, "", nil
+				}
+				return authorizer.DecisionAllow, "", nil
+			}),
 	}
 	for _, f := range change {
 		f(&config)
@@ -63,11 +64,13 @@ func TestChain(t *testing.T) {
 		code int
 		text string
 	}{
-		"served":      {"/api/v1/namespaces/x/pods/p", 200, "ok"},
-		"forbidden":   {"/api/v1/namespaces/x/secrets/s", 403, `secrets \"s\" is forbidden: User \"alice\" cannot get resource \"secrets\" in API group \"\" in the namespace \"x\"`},
+		"served": {"/api/v1/namespaces/x/pods/p", 200, "ok"},
+		"forbidden": {"/api/v1/namespaces/x/secrets/s", 403,
+			`secrets \"s\" is forbidden: User \"alice\" cannot get resource \"secrets\" in API group \"\" in the namespace \"x\"`},
 		"no path":     {"/nothing", 404, "404 page not found"},
 		"bad timeout": {"/api/v1/pods?timeout=soon", 400, "invalid timeout specified"},
-		"metrics":     {"/metrics", 200, `apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`},
+		"metrics": {"/metrics", 200,
+			`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`},
 	}
 	for _, name := range []string{"served", "forbidden", "no path", "bad timeout", "metrics"} {
 		c := cases[name]
@@ -91,7 +94,8 @@ func TestTooManyRequests(t *testing.T) {
 	first := make(chan int)
 	go func() { first <- ask(s, http.MethodGet, "/api/v1/pods").Code }()
 	<-entered
-	if w := ask(s, http.MethodGet, "/api/v1/pods"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+	if w := ask(s, http.MethodGet, "/api/v1/pods"); w.Code != http.StatusTooManyRequests ||
+		w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %d, %v", w.Code, w.Header())
 	}
 	close(leave)
@@ -105,7 +109,8 @@ func TestHealth(t *testing.T) {
 	well := func(*http.Request) error { return nil }
 	s := serverOf(t, ok, func(c *Config) {
 		c.Ready = []health.Check{{Name: "sick", Probe: sick}}
-		c.Live = []health.Check{{Name: "store", Group: "store", Probe: well}, {Name: "other-store", Group: "store", Probe: well}}
+		c.Live = []health.Check{{Name: "store", Group: "store", Probe: well},
+			{Name: "other-store", Group: "store", Probe: well}}
 	})
 	cases := []struct {
 		path string
@@ -114,15 +119,19 @@ func TestHealth(t *testing.T) {
 	}{
 		{"/livez", 200, "ok"},
 		{"/livez?verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nlivez check passed\n"},
-		{"/livez?verbose&exclude=other-store", 200, "[+]ping ok\n[+]store ok\n[+]other-store excluded: ok\nlivez check passed\n"},
-		{"/livez?verbose&exclude=store&exclude=store", 200, "[+]ping ok\n[+]store excluded: ok\n[+]other-store excluded with store: ok\nlivez check passed\n"},
+		{"/livez?verbose&exclude=other-store", 200,
+			"[+]ping ok\n[+]store ok\n[+]other-store excluded: ok\nlivez check passed\n"},
+		{"/livez?verbose&exclude=store&exclude=store", 200,
+			"[+]ping ok\n[+]store excluded: ok\n[+]other-store excluded with store: ok\nlivez check passed\n"},
 		{"/readyz", 500, "[+]ping ok\n[-]sick failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n"},
 		{"/readyz?exclude=sick", 200, "ok"},
 		{"/readyz/sick", 500, "internal server error: secret reason\n"},
 		{"/readyz/ping", 200, "ok"},
 		{"/readyz/nope", 404, "404 page not found\n"},
 		{"/healthz/", 404, "404 page not found\n"},
-		{"/livez?exclude=nope&exclude=none&verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nwarn: some health checks cannot be excluded: no matches for \"none\",\"nope\"\nlivez check passed\n"},
+		{"/livez?exclude=nope&exclude=none&verbose", 200,
+			"[+]ping ok\n[+]store ok\n[+]other-store ok\nwarn: some health checks cannot be excluded: no matches for " +
+				"\"none\",\"nope\"\nlivez check passed\n"},
 	}
 	for _, c := range cases {
 		if w := ask(s, http.MethodGet, c.path); w.Code != c.code || w.Body.String() != c.want {
@@ -237,7 +246,8 @@ func TestPaths(t *testing.T) {
 	m.Service("/version", http.HandlerFunc(ok))
 	s := serverOf(t, ok, func(c *Config) { c.Paths = m })
 	for path, want := range map[string]int{
-		"/version": 200, "/version/": 200, "/metrics": 200, "/metrics/": 404, "/metrics/slis": 200, "/api/v1/pods": 200, "//api/v1/pods": 404,
+		"/version": 200, "/version/": 200, "/metrics": 200, "/metrics/": 404, "/metrics/slis": 200, "/api/v1/pods": 200,
+		"//api/v1/pods": 404,
 		"/api/v1/watch": 500,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -247,7 +257,8 @@ func TestPaths(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
-		if want := "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo: "; w.Code == 500 && !strings.HasPrefix(w.Body.String(), want) {
+		if want := "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo: "; w.Code == 500 &&
+			!strings.HasPrefix(w.Body.String(), want) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
 	}

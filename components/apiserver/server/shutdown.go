@@ -13,16 +13,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Shutdown says how a server ends: it says so at /readyz, serves on for Delay and until it has Left, takes no more requests, finishes
-// those under way, and ends watches.
+// Shutdown says how a server ends: it says so at /readyz, serves on for Delay and until it has Left, takes no more
+// requests, finishes those under way, and ends watches.
 type Shutdown struct {
 	// Delay gives load balancers time to look elsewhere.
 	Delay time.Duration
-	// Left ends the wait for the cluster to be told that the server goes, which takes no longer than Drain; nil waits for nothing.
+	// Left ends the wait for the cluster to be told that the server goes, which takes no longer than Drain; nil waits
+	// for nothing.
 	Left <-chan struct{}
 	// RetryAfter answers new requests with 429 during the drain, instead of closing the port.
 	RetryAfter bool
-	// WatchGrace bounds the time over which watches are ended, each at a random moment: few are ended sooner. 0 ends all at once.
+	// WatchGrace bounds the time over which watches are ended, each at a random moment: few are ended sooner. 0 ends
+	// all at once.
 	WatchGrace time.Duration
 	// Drain bounds the wait for requests under way; 0 means the server's RequestTimeout.
 	Drain time.Duration
@@ -72,8 +74,8 @@ func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
 // way on them.
 const linger = 100 * time.Millisecond
 
-// drain waits for the requests under way, and until their answers are sent. It doesn't wait for all connections to be closed, as
-// clients with HTTP/2 would take a second for that.
+// drain waits for the requests under way, and until their answers are sent. It doesn't wait for all connections to be
+// closed, as clients with HTTP/2 would take a second for that.
 func (s *Server) drain(ctx context.Context) {
 	ticker := time.NewTicker(linger / 2)
 	defer ticker.Stop()
@@ -96,8 +98,8 @@ func (s *Server) drainBy(ctx context.Context, looks <-chan time.Time) {
 	}
 }
 
-// answering are the connections on which something is asked, or is being answered: handlers end before their answers are sent. Each
-// connection finds its own without a lock, as all requests pass here.
+// answering are the connections on which something is asked, or is being answered: handlers end before their answers
+// are sent. Each connection finds its own without a lock, as all requests pass here.
 type answering struct{ conns sync.Map } // of net.Conn to *atomic.Bool
 
 // note is an http.Server's ConnState.

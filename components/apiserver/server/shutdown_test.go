@@ -23,7 +23,8 @@ func TestWatchGrace(t *testing.T) {
 		<-r.Context().Done()
 		_, _ = io.WriteString(w, "by the server")
 	}, func(c *Config) {
-		c.Shutdown.WatchGrace, c.Clock, c.Fairness = time.Hour, clk, func(next http.Handler) http.Handler { return next }
+		c.Shutdown.WatchGrace, c.Clock, c.Fairness = time.Hour, clk,
+			func(next http.Handler) http.Handler { return next }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -75,7 +76,8 @@ func TestTurns(t *testing.T) {
 		watches int64
 		want    time.Duration
 	}{
-		{0, 1000, 0}, {time.Minute, 0, 0}, {time.Minute, 5, 25 * time.Millisecond}, {time.Minute, 2000, 10 * time.Second},
+		{0, 1000, 0}, {time.Minute, 0, 0}, {time.Minute, 5, 25 * time.Millisecond},
+		{time.Minute, 2000, 10 * time.Second},
 		{time.Minute, 1_000_000, time.Minute}, {time.Millisecond, 100, time.Millisecond},
 	} {
 		if got := turns(c.grace, c.watches); got != c.want {
@@ -84,7 +86,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTheClusterIsToldFirst: the port is open until nobody is sent to it any more.
+// TestTheClusterIsToldFirst: the port is open until clients are no longer directed to it.
 func TestTheClusterIsToldFirst(t *testing.T) {
 	left := make(chan struct{})
 	s := serverOf(t, ok, func(c *Config) { c.Shutdown.Left = left })
@@ -109,7 +111,8 @@ func TestTheEndOfAnAnswerIsSent(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	conn, err := tls.Dial("tcp", s.config.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	conn, err := tls.Dial("tcp", s.config.Listener.Addr().String(),
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +156,8 @@ func TestDrainLooks(t *testing.T) {
 	for name, work := range map[string]struct{ begin, end func() }{
 		"none":    {func() {}, func() {}},
 		"handler": {func() { s.active.Add(1) }, func() { s.active.Add(-1) }},
-		"answer":  {func() { s.answering.note(conn, http.StateActive) }, func() { s.answering.note(conn, http.StateIdle) }},
+		"answer": {func() { s.answering.note(conn, http.StateActive) },
+			func() { s.answering.note(conn, http.StateIdle) }},
 	} {
 		looks, done := make(chan time.Time), make(chan struct{})
 		work.begin()

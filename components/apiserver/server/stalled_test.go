@@ -17,8 +17,8 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// TestStalledPeersAreLetGo: a client of HTTP/2 that has room for all of an answer, but stops to take anything from its connection,
-// holds its handler no longer than it takes to find out.
+// TestStalledPeersAreLetGo: a client of HTTP/2 that has room for all of an answer, but stops to take anything from its
+// connection, holds its handler no longer than it takes to find out.
 func TestStalledPeersAreLetGo(t *testing.T) {
 	ended := make(chan error, 1)
 	s := serverOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -76,12 +76,14 @@ func withHTTP2(t *testing.T) func(*Config) {
 	}
 }
 
-// requestWithin sends a request on a new connection of HTTP/2, with room for so many bytes of an answer, and reads nothing.
+// requestWithin sends a request on a new connection of HTTP/2, with room for so many bytes of an answer, and reads
+// nothing.
 func requestWithin(t *testing.T, conn io.Writer, path string, room uint32) {
 	t.Helper()
 	var fields bytes.Buffer
 	encoder := hpack.NewEncoder(&fields)
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"},
+		{":path", path}} {
 		if err := encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,8 @@ func requestWithin(t *testing.T, conn io.Writer, path string, room uint32) {
 		},
 		func() error { return framer.WriteWindowUpdate(0, 1<<30) },
 		func() error {
-			return framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields.Bytes(), EndStream: true, EndHeaders: true})
+			return framer.WriteHeaders(
+				http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields.Bytes(), EndStream: true, EndHeaders: true})
 		},
 		all.Flush,
 	} {

@@ -20,8 +20,9 @@ import (
 
 func (m *metrics) addMore() {
 	m.sli = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "apiserver_request_sli_duration_seconds",
-		Help:    "Time from the first byte of a request to the end of its response, without what webhooks took and the wait in a queue.",
+		Name: "apiserver_request_sli_duration_seconds",
+		Help: "Time from the first byte of a request to the end of its response, without what webhooks took and the " +
+			"wait in a queue.",
 		Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 	}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"})
 	m.bodies = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -30,8 +31,9 @@ func (m *metrics) addMore() {
 		Buckets: prometheus.LinearBuckets(50_000, 100_000, 31),
 	}, []string{"group", "resource", "verb"})
 	m.validation = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "field_validation_request_duration_seconds",
-		Help:    "Which ways of validating fields were asked for. As of upstream it has a series for each, in which no time is ever told.",
+		Name: "field_validation_request_duration_seconds",
+		Help: "Which ways of validating fields were asked for. As of upstream it has a series for each, in which no " +
+			"time is ever told.",
 		Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 	}, []string{"field_validation"})
 	m.own = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -49,7 +51,8 @@ func (m *metrics) noteValidation(r *http.Request) {
 	m.validated.get(validationOf(r), func(way string) prometheus.Observer { return m.validation.WithLabelValues(way) })
 }
 
-// handshakes takes the log of an http.Server, of which only failed handshakes are counted: they are the client's affair.
+// handshakes takes the log of an http.Server, of which only failed handshakes are counted: they are the client's
+// affair.
 type handshakes struct{ failed prometheus.Counter }
 
 // Write implements io.Writer.
@@ -62,15 +65,17 @@ func (h *handshakes) Write(line []byte) (int, error) {
 
 // ours is what a request took without webhooks and queues.
 func ours(r *http.Request, took time.Duration) time.Duration {
-	if t := askedOf(r).trackers.Load(); t != nil {
-		took -= t.MutatingWebhookTracker.GetLatency() + t.ValidatingWebhookTracker.GetLatency() + t.APFQueueWaitTracker.GetLatency()
+	if t := requestStateOf(r).trackers.Load(); t != nil {
+		took -= t.MutatingWebhookTracker.GetLatency() + t.ValidatingWebhookTracker.GetLatency() +
+			t.APFQueueWaitTracker.GetLatency()
 	}
 	return took
 }
 
-// noteEnd counts a request that the server ended for its own good, or that comes from itself. It is deferred, as it looks at what
-// panics.
-func (s *Server) noteEnd(r *http.Request, a *asked, record *recorder, verb, group, resource, subresource string) {
+// noteEnd counts a request that the server ended for its own good, or that comes from itself. It is deferred, as it
+// looks at what panics.
+func (s *Server) noteEnd(r *http.Request, a *requestState, record *recorder, verb, group, resource,
+	subresource string) {
 	fate := "ok"
 	if p := recover(); p != nil {
 		fate = "panic"
@@ -96,7 +101,8 @@ func pathOf(r *http.Request) (of countedPath, ok bool) {
 	case "/openapi/v3":
 		return countedPath{name: "openapi/v3"}, true
 	case "/api", "/apis":
-		return countedPath{name: at[1:], component: component}, strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+		return countedPath{name: at[1:], component: component},
+			strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
 	case zpages.StatusPath, zpages.FlagsPath:
 		return countedPath{resource: at[1:], component: component}, true
 	default:
@@ -104,9 +110,11 @@ func pathOf(r *http.Request) (of countedPath, ok bool) {
 	}
 }
 
-// pageVersion is the group and the version of a page that tells of the program as an object, which not all are that clients get.
+// pageVersion is the group and the version of a page that tells of the program as an object, which not all are that
+// clients get.
 func (p countedPath) pageVersion(r *http.Request, record *recorder) (group, version string) {
-	if p.resource == "" || record.status() != http.StatusOK || strings.HasPrefix(record.Header().Get("Content-Type"), "text/plain") {
+	if p.resource == "" || record.status() != http.StatusOK ||
+		strings.HasPrefix(record.Header().Get("Content-Type"), "text/plain") {
 		return "", ""
 	}
 	form := record.Header().Get("Content-Type")
@@ -119,7 +127,8 @@ func (p countedPath) pageVersion(r *http.Request, record *recorder) (group, vers
 	return "", ""
 }
 
-// methodOf is the method in the form of metrics. Clients could make up any number of others, and be it without a name of their own.
+// methodOf is the method in the form of metrics. Clients could make up any number of others, and be it without a name
+// of their own.
 func methodOf(r *http.Request) string {
 	switch method := strings.ToUpper(r.Method); method {
 	case http.MethodHead:
@@ -137,7 +146,7 @@ func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Han
 		next.ServeHTTP(w, r)
 		return
 	}
-	a, start, record, method := askedOf(r), time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
+	a, start, record, method := requestStateOf(r), time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
 	defer s.noteEnd(r, a, record, method, "", of.resource, of.name)
 	defer func() {
 		if a.got != reached {
@@ -145,12 +154,15 @@ func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Han
 		}
 		took := time.Since(start).Seconds()
 		group, version := of.pageVersion(r, record)
-		s.metrics.requests.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component, strconv.Itoa(record.status())).Inc()
-		s.metrics.duration.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component).Observe(took)
+		s.metrics.requests.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component,
+			strconv.Itoa(record.status())).Inc()
+		s.metrics.duration.WithLabelValues(method, "", group, version, of.resource, of.name, "",
+			of.component).Observe(took)
 		s.metrics.sli.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(took)
 		s.metrics.noteValidation(r)
 		if r.Method == http.MethodGet || of.resource != "" {
-			s.metrics.size.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(float64(record.size))
+			s.metrics.size.WithLabelValues(method, group, version, of.resource, of.name, "",
+				of.component).Observe(float64(record.size))
 		}
 	}()
 	next.ServeHTTP(record, r)

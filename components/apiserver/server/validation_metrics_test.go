@@ -64,14 +64,16 @@ func TestEndsAreCounted(t *testing.T) {
 	}
 }
 
-// TestAbortsOfAnything: also those of requests that are for no resource, or for one that isn't served here, are counted.
+// TestAbortsOfAnything: also those of requests that are for no resource, or for one that isn't served here, are
+// counted.
 func TestAbortsOfAnything(t *testing.T) {
 	endpointmetrics.Register()
 	kind := fmt.Sprint("others", time.Now().UnixNano())
 	s := serverOf(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, func(c *Config) {
 		c.Serves = func(*request.RequestInfo) bool { return false }
 		c.Paths = NewMux()
-		c.Paths.Exact("/cut", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		c.Paths.Exact("/cut", http.HandlerFunc(
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	})
 	aborts := func(group, resource, scope, version string) string {
 		prefix := fmt.Sprintf(`apiserver_request_aborts_total{group=%q,resource=%q,scope=%q,subresource="",verb="GET",version=%q} `, group, resource, scope, version)
@@ -112,8 +114,10 @@ func TestFiltersAreMeasured(t *testing.T) {
 	ask(s, http.MethodGet, "/api/v1/namespaces/x/pods/served")
 	ask(s, http.MethodGet, "/api/v1/namespaces/x/pods/refused")
 	text := ask(s, http.MethodGet, "/metrics").Body.String()
-	for name, n := range map[string]int{"authentication": 3, "audit": 3, "constrainedimpersonation": 3, "priorityandfairness": 2, "authorization": 2} {
-		if want := fmt.Sprintf("apiserver_request_filter_duration_seconds_count{filter=%q} %d\n", name, n); !strings.Contains(text, want) {
+	for name, n := range map[string]int{"authentication": 3, "audit": 3, "constrainedimpersonation": 3,
+		"priorityandfairness": 2, "authorization": 2} {
+		if want := fmt.Sprintf("apiserver_request_filter_duration_seconds_count{filter=%q} %d\n", name,
+			n); !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
 	}
@@ -123,12 +127,14 @@ func TestFiltersAreMeasured(t *testing.T) {
 func TestWaysOfValidation(t *testing.T) {
 	s := serverOf(t, ok)
 	const pods = "/api/v1/namespaces/x/pods"
-	for _, query := range []string{"?fieldValidation=Strict", "?fieldValidation=strict", "?fieldValidation=Warn&fieldValidation=Warn"} {
+	for _, query := range []string{"?fieldValidation=Strict", "?fieldValidation=strict",
+		"?fieldValidation=Warn&fieldValidation=Warn"} {
 		ask(s, http.MethodPost, pods+query)
 	}
 	text := ask(s, http.MethodGet, "/metrics").Body.String()
 	for way, want := range map[string]bool{"Strict": true, "invalid": true, "": false, "strict": false, "Warn": false} {
-		if got := strings.Contains(text, fmt.Sprintf("field_validation_request_duration_seconds_count{field_validation=%q} 0\n", way)); got != want {
+		if got := strings.Contains(text,
+			fmt.Sprintf("field_validation_request_duration_seconds_count{field_validation=%q} 0\n", way)); got != want {
 			t.Errorf("%q: %v", way, got)
 		}
 	}
@@ -147,7 +153,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 	}, func(c *Config) { c.MaxInFlight = 1 })
 	ask(s, http.MethodGet, "/apis/test.io/v1/"+kind+"/first")
-	want := `apiserver_request_terminations_total{code="429",component="apiserver",group="test.io",resource="` + kind + `",scope="resource",subresource="",verb="GET",version="v1"} 1`
+	want := `apiserver_request_terminations_total{code="429",component="apiserver",group="test.io",resource="` + kind +
+		`",scope="resource",subresource="",verb="GET",version="v1"} 1`
 	if text := ask(s, http.MethodGet, "/metrics").Body.String(); !strings.Contains(text, want) {
 		t.Errorf("no %s", want)
 	}
@@ -156,9 +163,11 @@ func TestRefusalsAreCounted(t *testing.T) {
 func TestCountedPaths(t *testing.T) {
 	const whole = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for _, c := range []struct{ path, accept, name, by string }{
-		{"/livez", "", "/livez", ""}, {"/livez/ping", "", "", ""}, {"/openapi/v2", "", "", ""}, {"/version", "", "", ""},
+		{"/livez", "", "/livez", ""}, {"/livez/ping", "", "", ""}, {"/openapi/v2", "", "", ""},
+		{"/version", "", "", ""},
 		{"/openapi/v3", "", "openapi/v3", ""}, {"/openapi/v3/apis/apps/v1", "", "openapi/v3/", ""},
-		{"/apis", whole, "apis", "apiserver"}, {"/api", whole + ";profile=nopeer", "api", "apiserver"}, {"/apis", "application/json", "", ""}, {"/apis/apps", whole, "", ""},
+		{"/apis", whole, "apis", "apiserver"}, {"/api", whole + ";profile=nopeer", "api", "apiserver"},
+		{"/apis", "application/json", "", ""}, {"/apis/apps", whole, "", ""},
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		r.Header.Set("Accept", c.accept)
@@ -176,7 +185,8 @@ func TestMadeUpMethods(t *testing.T) {
 		ask(s, method, "/livez")
 	}
 	text := ask(s, http.MethodGet, "/metrics").Body.String()
-	for method, counted := range map[string]bool{"HEAD": false, "INVENTED": false, "MADE-UP": false, "GET": true, "other": true} {
+	for method, counted := range map[string]bool{"HEAD": false, "INVENTED": false, "MADE-UP": false, "GET": true,
+		"other": true} {
 		if strings.Contains(text, `subresource="/livez",verb="`+method+`"`) != counted {
 			t.Errorf("%s is counted: %v", method, !counted)
 		}

@@ -18,7 +18,7 @@ const (
 // withWarnings collects the warnings that handlers have for the client into headers.
 func (s *Server) withWarnings(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		askedOf(r).warnings.header = w.Header()
+		requestStateOf(r).warnings.header = w.Header()
 		next.ServeHTTP(w, r)
 	})
 }
@@ -46,7 +46,8 @@ func (w *warnings) AddWarning(agent, text string) {
 		return
 	}
 	w.told = append(w.told, told{agent, text})
-	if _, err := utilnet.NewWarningHeader(299, agent, text); err == nil && !w.tight && w.size+utf8.RuneCountInString(text) > maxWarnings {
+	if _, err := utilnet.NewWarningHeader(299, agent, text); err == nil && !w.tight &&
+		w.size+utf8.RuneCountInString(text) > maxWarnings {
 		w.tight, w.size = true, 0
 		w.header.Del("Warning")
 		for _, t := range w.told {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWarningsAreShortened: once they are too long together, each is cut, those that are there already as well, and when they
-// are too long even so no more come. Characters count, not bytes.
+// TestWarningsAreShortened: once they are too long together, each is cut, those that are there already as well, and
+// when they are too long even so no more come. Characters count, not bytes.
 func TestWarningsAreShortened(t *testing.T) {
 	w := warnings{header: http.Header{}}
 	lengths := func() (out []int) {

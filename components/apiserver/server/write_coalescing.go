@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// HTTP/2 flushes often: the headers of a response, its body, each event of a watch, of all the streams on a connection. A
-// gathering connection hands what is written to a goroutine that sends it: what comes until that gets to run goes out in one
-// system call, and an idle server sends as soon as before.
-type gathering struct {
+// HTTP/2 flushes often: the headers of a response, its body, each event of a watch, of all the streams on a connection.
+// A gathering connection hands what is written to a goroutine that sends it: what comes until that gets to run goes out
+// in one system call, and an idle server sends as soon as before.
+type coalescingConn struct {
 	net.Conn
 
 	mu       sync.Mutex
@@ -42,8 +42,8 @@ func (l gatherings) Accept() (net.Conn, error) {
 	return gather(conn), nil
 }
 
-func gather(conn net.Conn) *gathering {
-	c := &gathering{Conn: conn}
+func gather(conn net.Conn) *coalescingConn {
+	c := &coalescingConn{Conn: conn}
 	c.taken.L = &c.mu
 	return c
 }
@@ -51,7 +51,7 @@ func gather(conn net.Conn) *gathering {
 var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
 // Write takes p; an error of an earlier write may only show now.
-func (c *gathering) Write(p []byte) (int, error) {
+func (c *coalescingConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil && len(c.pending) > 0 && len(c.pending)+len(p) > gatherSize {
@@ -71,7 +71,7 @@ func (c *gathering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *gathering) send() {
+func (c *coalescingConn) send() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.pending != nil {
@@ -98,7 +98,7 @@ func (c *gathering) send() {
 }
 
 // SetDeadline implements net.Conn.
-func (c *gathering) SetDeadline(t time.Time) error {
+func (c *coalescingConn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *gathering) SetDeadline(t time.Time) error {
 }
 
 // tell passes the deadline on. It is called with c.mu held.
-func (c *gathering) tell() error {
+func (c *coalescingConn) tell() error {
 	if c.deadline.Equal(c.told) {
 		return nil
 	}
@@ -114,10 +114,10 @@ func (c *gathering) tell() error {
 	return c.Conn.SetWriteDeadline(c.deadline)
 }
 
-// SetWriteDeadline implements net.Conn. A time that is past, which TLS sets when it ends, forbids new writes, but what was
-// written before has its time still. HTTP/2 sets one before each write and takes it away afterwards, which costs a timer each:
-// the connection itself is told only of those that find it sending.
-func (c *gathering) SetWriteDeadline(t time.Time) error {
+// SetWriteDeadline implements net.Conn. A time that is past, which TLS sets when it ends, forbids new writes, but what
+// was written before has its time still. HTTP/2 sets one before each write and takes it away afterwards, which costs a
+// timer each: the connection itself is told only of those that find it sending.
+func (c *coalescingConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !t.IsZero() && !time.Now().Before(t) {
@@ -139,7 +139,7 @@ func (c *gathering) SetWriteDeadline(t time.Time) error {
 }
 
 // Close ends the connection when what was written is sent, but doesn't wait for that.
-func (c *gathering) Close() error {
+func (c *coalescingConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = net.ErrClosed

@@ -27,7 +27,7 @@ func (c *heldBack) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func pipe(t *testing.T) (*gathering, *heldBack, net.Conn) {
+func pipe(t *testing.T) (*coalescingConn, *heldBack, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -105,7 +105,8 @@ func TestGatherCloses(t *testing.T) {
 	}
 }
 
-// TestGatherStalls: a deadline that comes while something is being sent ends that, one that was taken away before does not.
+// TestGatherStalls: a deadline that comes while something is being sent ends that, one that was taken away before does
+// not.
 func TestGatherStalls(t *testing.T) {
 	g, c, there := pipe(t)
 	if err := g.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -121,7 +122,7 @@ func TestGatherStalls(t *testing.T) {
 	if _, err := io.ReadFull(there, make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	for stalled := false; !stalled; { // nobody reads any more
+	for stalled := false; !stalled; { // the connection is no longer read
 		if err := g.SetWriteDeadline(time.Now().Add(time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func TestGatherStalls(t *testing.T) {
 	}
 }
 
-// TestGatherFails tells the next writer that nobody listens any more.
+// TestGatherFails: a failed write is returned by the next one.
 func TestGatherFails(t *testing.T) {
 	g, c, there := pipe(t)
 	close(c.hold)

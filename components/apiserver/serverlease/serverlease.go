@@ -1,5 +1,5 @@
-// Package serverlease keeps in the store which servers of a cluster are alive, and where: a key for each that ends on its own when
-// nobody renews it. Keys and values are upstream's, so that its servers and these know of each other.
+// Package serverlease keeps in the store which servers of a cluster are alive, and where: a key for each that expires
+// when it isn't renewed. Keys and values are upstream's, so that its servers and these know of each other.
 package serverlease
 
 import (

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -51,12 +51,12 @@ type addresses struct {
 // addresses for being an external name, or the one of a second family. Everything else that a change may ask for is
 // refused by validation.
 func (t *transaction) takeAddresses(new, old *corev1.Service) error {
-	if !core.NeedsClusterIP(new) || headless(new) {
+	if !core.NeedsClusterIP(new) || core.Headless(new) {
 		return nil
 	}
 	first := 0
 	if old != nil && core.NeedsClusterIP(old) {
-		if headless(old) || len(old.Spec.IPFamilies) != 1 || len(new.Spec.IPFamilies) != 2 {
+		if core.Headless(old) || len(old.Spec.IPFamilies) != 1 || len(new.Spec.IPFamilies) != 2 {
 			return nil
 		}
 		first = 1
@@ -81,7 +81,8 @@ func (t *transaction) takeAddresses(new, old *corev1.Service) error {
 }
 
 // takeAddress takes one address, of all that are asked for; want is "" for any.
-func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service, asked []string) (string, error) {
+func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service, asked []string) (string,
+	error) {
 	refused := func(format string, args ...any) error {
 		if err := t.ctx.Err(); err != nil {
 			return err // it is not the service's fault
@@ -102,7 +103,8 @@ func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *co
 	ip, err := t.takeNext(family, owner)
 	switch {
 	case errors.Is(err, errFull):
-		return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", owner.Name, err))
+		return "", apierrors.NewInternalError(
+			fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", owner.Name, err))
 	case err != nil:
 		return "", refused(": %v", err)
 	}
@@ -193,7 +195,8 @@ func (a *addresses) release(ctx context.Context, ip netip.Addr, owner *corev1.Se
 	if p := obj.Spec.ParentRef; p != nil && (p.Namespace != owner.Namespace || p.Name != owner.Name) {
 		return nil
 	}
-	if err = a.objects.Delete(ctx, ipAddresses, "", ip.String(), obj.UID); apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err = a.objects.Delete(ctx, ipAddresses, "", ip.String(), obj.UID); apierrors.IsNotFound(err) ||
+		apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -244,8 +247,8 @@ func (a *addresses) allRanges(ctx context.Context) []netip.Prefix {
 	return out
 }
 
-// ready reports whether addresses may be taken from a range. One that nobody has judged is ready: the controller that
-// judges may not run.
+// ready reports whether addresses may be allocated from a range. One without a Ready condition is ready: the controller
+// that sets it may not run.
 func ready(c *networkingv1.ServiceCIDR) bool {
 	if c.DeletionTimestamp != nil {
 		return false
@@ -254,7 +257,7 @@ func ready(c *networkingv1.ServiceCIDR) bool {
 	return condition == nil || condition.Status == metav1.ConditionTrue
 }
 
-func addressObject(ip netip.Addr, owner *corev1.Service) kinds.Object {
+func addressObject(ip netip.Addr, owner *corev1.Service) api.Object {
 	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: ip.String(),

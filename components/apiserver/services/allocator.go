@@ -1,6 +1,6 @@
 // Package services gives services what is unique in the cluster: cluster IPs, node ports, ports for health checks. What
-// is taken is written down in the store before the service that takes it, as IPAddress objects and as a bitmap of ports,
-// in upstream's forms; so several API servers agree, and Repair finds what a crash left behind.
+// is taken is written down in the store before the service that takes it, as IPAddress objects and as a bitmap of
+// ports, in upstream's forms; so several API servers agree, and Repair finds what a crash left behind.
 package services
 
 import (
@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	utilnet "k8s.io/utils/net"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -38,7 +38,7 @@ type Config struct {
 	RepairEvery time.Duration
 }
 
-// Allocator is safe for concurrent use. It implements kinds.ServiceAllocator.
+// Allocator is safe for concurrent use. It implements api.ServiceAllocator.
 type Allocator struct {
 	Config
 	addresses addresses
@@ -49,21 +49,24 @@ type Allocator struct {
 
 	mu sync.Mutex
 	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
-	pendingIPs   map[string]int
-	pendingPorts map[int]int
-	suspects     map[int]int   // how often Repair has seen ports in a row that were taken and had no owner
-	untold       []missingPort // what Prepare has found
-	again        *agenda
-	events       Events // of repairs, which are one after the other
+	pendingIPs      map[string]int
+	pendingPorts    map[int]int
+	suspects        map[int]int   // how often Repair has seen ports in a row that were taken and had no owner
+	unreportedPorts []missingPort // found by Prepare, not yet reported
+	queue           requeuer      // what to repair next; set by Run
+	events          Events        // of repairs, which are one after the other; set by Run
 }
 
 // New checks the configuration.
 func New(c Config) (*Allocator, error) {
 	if len(c.CIDRs) == 0 || len(c.CIDRs) > 2 {
-		return nil, fmt.Errorf("services: %d ranges of cluster IPs, want one or two: set --service-cluster-ip-range", len(c.CIDRs))
+		return nil, fmt.Errorf("services: %d ranges of cluster IPs, want one or two: set --service-cluster-ip-range",
+			len(c.CIDRs))
 	}
 	if len(c.CIDRs) == 2 && c.CIDRs[0].Addr().Is4() == c.CIDRs[1].Addr().Is4() {
-		return nil, fmt.Errorf("services: %v and %v are of one IP family: name one range of each in --service-cluster-ip-range", c.CIDRs[0], c.CIDRs[1])
+		return nil,
+			fmt.Errorf("services: %v and %v are of one IP family: name one range of each in --service-cluster-ip-range",
+				c.CIDRs[0], c.CIDRs[1])
 	}
 	if c.FirstNodePort == 0 {
 		c.FirstNodePort, c.NodePorts = 30000, 2768
@@ -78,14 +81,14 @@ func New(c Config) (*Allocator, error) {
 		Config:     c,
 		addresses:  addresses{objects: c.Objects, cidrs: c.CIDRs, random: rand.Uint64N},
 		ports:      ports{ranges: c.Ranges, first: c.FirstNodePort, size: c.NodePorts, random: rand.IntN},
-		pendingIPs: map[string]int{}, pendingPorts: map[int]int{}, giveBackTime: giveBackTime, again: newAgenda(),
+		pendingIPs: map[string]int{}, pendingPorts: map[int]int{}, giveBackTime: giveBackTime,
 	}
 	a.metrics = newMetrics(a)
 	return a, nil
 }
 
-// Allocate implements kinds.ServiceAllocator.
-func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(kinds.Outcome), error) {
+// Allocate implements api.ServiceAllocator.
+func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(api.Outcome), error) {
 	t := &transaction{allocator: a, detached: context.WithoutCancel(ctx), new: new, old: old, dryRun: dryRun}
 	if new == nil {
 		return t.end, nil
@@ -105,7 +108,7 @@ func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryR
 		err = t.takePorts(new, old)
 	}
 	if err != nil {
-		t.end(kinds.NotStored)
+		t.end(api.NotStored)
 		return nil, err
 	}
 	return t.end, nil
@@ -134,15 +137,15 @@ type transaction struct {
 	takenPorts []int
 }
 
-// end keeps what was taken and gives back what is no longer used, or the other way round. Where nobody knows which service is
-// stored, all stays taken, until a repair sees who uses it.
-func (t *transaction) end(outcome kinds.Outcome) {
+// end keeps the allocations and releases what is no longer used, or the other way round. Where the stored service is
+// unknown, all stays allocated until a repair finds the users.
+func (t *transaction) end(outcome api.Outcome) {
 	a := t.allocator
 	a.hold(t.takenIPs, t.takenPorts, -1)
-	if t.dryRun || outcome == kinds.Unsure {
+	if t.dryRun || outcome == api.Unsure {
 		return
 	}
-	stored := outcome == kinds.Stored
+	stored := outcome == api.Stored
 	ips, ports := t.takenIPs, t.takenPorts
 	if stored {
 		ips, ports = t.unused()
@@ -157,12 +160,12 @@ func (t *transaction) end(outcome kinds.Outcome) {
 	log := klog.FromContext(t.ctx)
 	for _, ip := range ips {
 		if err := a.addresses.release(t.ctx, ip, owner); err != nil {
-			log.Error(err, "Cluster IP stays taken until the next repair", "ip", ip)
+			log.Error(err, "Cluster IP stays allocated until the next repair", "ip", ip)
 		}
 	}
 	if len(ports) > 0 {
 		if err := a.ports.release(t.ctx, ports); err != nil {
-			log.Error(err, "Node ports stay taken until the next repair", "ports", ports)
+			log.Error(err, "Node ports stay allocated until the next repair", "ports", ports)
 		}
 	}
 	if stored && t.new == nil {
@@ -194,12 +197,12 @@ func (t *transaction) unused() (ips []netip.Addr, ports []int) {
 	return ips, ports
 }
 
-// removeEndpoints takes the endpoints along with their service, so that the next service of that name doesn't start with
-// them.
+// removeEndpoints takes the endpoints along with their service, so that the next service of that name doesn't start
+// with them.
 func (t *transaction) removeEndpoints() {
 	err := t.allocator.Objects.Delete(t.ctx, endpoints, t.old.Namespace, t.old.Name, "")
 	if err != nil && !apierrors.IsNotFound(err) {
-		klog.FromContext(t.ctx).Error(err, "Endpoints of a service that was deleted stay", "service", klog.KObj(t.old))
+		klog.FromContext(t.ctx).Error(err, "Failed to delete endpoints of deleted service", "service", klog.KObj(t.old))
 	}
 }
 
@@ -230,7 +233,8 @@ func clusterIPs(s *corev1.Service) []netip.Addr {
 	}
 	var out []netip.Addr
 	for _, text := range list {
-		if ip, ok := netip.AddrFromSlice(utilnet.ParseIPSloppy(text)); ok { // as releases of old wrote them; "None" is none
+		// as releases of old wrote them; "None" is none
+		if ip, ok := netip.AddrFromSlice(utilnet.ParseIPSloppy(text)); ok {
 			out = append(out, ip.Unmap())
 		}
 	}

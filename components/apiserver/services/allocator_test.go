@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -25,8 +25,15 @@ import (
 
 type fixture struct {
 	*Allocator
-	objects *objectstest.Store
+	objects  *objectstest.Store
+	requeued requeued
 }
+
+// requeued records what is to be repaired again, and after which time.
+type requeued map[item]time.Duration
+
+func (r requeued) Add(what item)                          { r[what] = 0 }
+func (r requeued) AddAfter(what item, wait time.Duration) { r[what] = wait }
 
 func newFixture(t *testing.T, ports int, cidrs ...string) *fixture {
 	t.Helper()
@@ -35,7 +42,8 @@ func newFixture(t *testing.T, ports int, cidrs ...string) *fixture {
 	f := &fixture{objects: &objectstest.Store{}}
 	c := Config{
 		Objects: f.objects, FirstNodePort: 30000, NodePorts: ports,
-		Ranges: &StoredRange{Store: store, Key: "/registry/ranges/servicenodeports", Range: utilnet.PortRange{Base: 30000, Size: ports}},
+		Ranges: &StoredRange{Store: store, Key: "/registry/ranges/servicenodeports",
+			Range: utilnet.PortRange{Base: 30000, Size: ports}},
 	}
 	for _, s := range cidrs {
 		c.CIDRs = append(c.CIDRs, netip.MustParsePrefix(s))
@@ -44,6 +52,8 @@ func newFixture(t *testing.T, ports int, cidrs ...string) *fixture {
 	if f.Allocator, err = New(c); err != nil {
 		t.Fatal(err)
 	}
+	f.requeued = requeued{}
+	f.queue = f.requeued
 	if err := f.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +75,7 @@ func (f *fixture) write(t *testing.T, new, old *corev1.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(kinds.Stored)
+	done(api.Stored)
 	if new != nil {
 		f.objects.Put(services, new)
 	} else {
@@ -105,7 +115,8 @@ func TestLifeOfAService(t *testing.T) {
 	s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80}, corev1.ServicePort{Port: 81})
 	f.write(t, s, nil)
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIPs[0] != s.Spec.ClusterIP || s.Spec.Ports[0].NodePort == 0 ||
-		s.Spec.Ports[0].NodePort == s.Spec.Ports[1].NodePort || *s.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+		s.Spec.Ports[0].NodePort == s.Spec.Ports[1].NodePort ||
+		*s.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
 		t.Fatalf("%+v", s.Spec)
 	}
 	f.expect(t, 1, 2)
@@ -167,7 +178,7 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 		t.Error("nothing was given")
 	}
 	f.expect(t, 1, 1)
-	done(kinds.NotStored)
+	done(api.NotStored)
 	f.expect(t, 0, 0)
 	if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
 		t.Error("something stays pending")
@@ -188,7 +199,7 @@ func TestUnsureWritesGiveNothingBack(t *testing.T) {
 			want = 1
 			f.objects.Put(services, s)
 		}
-		done(kinds.Unsure)
+		done(api.Unsure)
 		f.expect(t, 1, 1)
 		if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
 			t.Error("something stays pending")
@@ -210,7 +221,7 @@ func TestDryRunsTakeNothing(t *testing.T) {
 	dry := func(s *corev1.Service) error {
 		done, err := f.Allocate(context.Background(), s, nil, true)
 		if err == nil {
-			done(kinds.Stored)
+			done(api.Stored)
 		}
 		f.expect(t, 1, 1)
 		return err
@@ -222,7 +233,8 @@ func TestDryRunsTakeNothing(t *testing.T) {
 		t.Errorf("%v: %+v", err, s.Spec)
 	}
 	s = service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80, NodePort: 30005})
-	if err := dry(s); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "provided port is already allocated") {
+	if err := dry(s); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "provided port is already allocated") {
 		t.Error(err)
 	}
 	s = service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
@@ -236,14 +248,16 @@ func TestDryRunsTakeNothing(t *testing.T) {
 func TestPortsOfAChange(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	old := service("a", corev1.ServiceTypeNodePort,
-		corev1.ServicePort{Name: "a", Port: 80, NodePort: 30001}, corev1.ServicePort{Name: "b", Port: 81, NodePort: 30002})
+		corev1.ServicePort{Name: "a", Port: 80, NodePort: 30001},
+		corev1.ServicePort{Name: "b", Port: 81, NodePort: 30002})
 	f.write(t, old, nil)
 
 	// Ports are known by their names, whatever else changes, and every protocol gets its own.
 	next := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Name: "a", Port: 90},
 		corev1.ServicePort{Name: "c", Port: 81}, corev1.ServicePort{Name: "u", Port: 81, Protocol: "UDP"})
 	f.write(t, next, old)
-	if p := next.Spec.Ports; p[0].NodePort != 30001 || p[1].NodePort == p[2].NodePort || next.Spec.ClusterIP != old.Spec.ClusterIP {
+	if p := next.Spec.Ports; p[0].NodePort != 30001 || p[1].NodePort == p[2].NodePort ||
+		next.Spec.ClusterIP != old.Spec.ClusterIP {
 		t.Errorf("%+v", next.Spec)
 	}
 	f.expect(t, 1, 3)
@@ -258,8 +272,10 @@ func TestPortsOfAChange(t *testing.T) {
 	f.expect(t, 1, 2)
 
 	twice := service("a", corev1.ServiceTypeNodePort,
-		corev1.ServicePort{Name: "x", Port: 80, NodePort: 30009}, corev1.ServicePort{Name: "y", Port: 81, NodePort: 30009})
-	if _, err := f.Allocate(context.Background(), twice, moved, false); err == nil || err.Error() != "duplicate nodePort: {TCP 30009}" {
+		corev1.ServicePort{Name: "x", Port: 80, NodePort: 30009},
+		corev1.ServicePort{Name: "y", Port: 81, NodePort: 30009})
+	if _, err := f.Allocate(context.Background(), twice, moved, false); err == nil ||
+		err.Error() != "duplicate nodePort: {TCP 30009}" {
 		t.Error(err)
 	}
 	f.expect(t, 1, 2)
@@ -275,9 +291,10 @@ func TestRangesAddressesComeFrom(t *testing.T) {
 	}
 	ready := func(s metav1.ConditionStatus) metav1.Condition { return metav1.Condition{Type: "Ready", Status: s} }
 	give := func(name string) error {
-		done, err := f.Allocate(context.Background(), service(name, corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80}), nil, false)
+		done, err := f.Allocate(context.Background(),
+			service(name, corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80}), nil, false)
 		if err == nil {
-			done(kinds.Stored)
+			done(api.Stored)
 		}
 		return err
 	}
@@ -288,16 +305,18 @@ func TestRangesAddressesComeFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := give("full"); err == nil || err.Error() != `Internal error occurred: failed to allocate a serviceIP for Service "full": range is full` {
+	if err := give("full"); err == nil ||
+		err.Error() != `Internal error occurred: failed to allocate a serviceIP for Service "full": range is full` {
 		t.Error(err)
 	}
 	given := service("given", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
 	given.Spec.ClusterIP = "10.97.0.1"
 	if _, err := f.Allocate(context.Background(), given, nil, false); err == nil ||
-		!strings.Contains(err.Error(), "failed to allocate IP 10.97.0.1: the provided network does not match the current range") {
+		!strings.Contains(err.Error(),
+			"failed to allocate IP 10.97.0.1: the provided network does not match the current range") {
 		t.Error(err)
 	}
-	f.objects.Put(serviceCIDRs, cidr("second", "10.97.0.0/30")) // nobody has judged it
+	f.objects.Put(serviceCIDRs, cidr("second", "10.97.0.0/30")) // it has no Ready condition
 	if err := give("more"); err != nil {
 		t.Error(err)
 	}
@@ -372,7 +391,7 @@ func TestRacesNeverGiveTwice(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			done(kinds.Stored)
+			done(api.Stored)
 			all[i] = s
 		})
 	}
@@ -407,7 +426,7 @@ func TestRepair(t *testing.T) {
 		f.expect(t, 1, ports)
 	}
 
-	// What services use but nobody has written down is written down again.
+	// Addresses that services use but have no IPAddress get one again.
 	f.objects.Remove(ipAddresses, "", kept.Spec.ClusterIP)
 	if err := f.Ranges.(*StoredRange).Store.Close(); err != nil {
 		t.Fatal(err)
@@ -460,7 +479,8 @@ func TestHostsOfARange(t *testing.T) {
 	}
 }
 
-// TestOnlyOwnAddressesAreGivenBack: what a repair took and another service was given meanwhile is no longer the first one's.
+// TestOnlyOwnAddressesAreGivenBack: what a repair took and another service was given meanwhile is no longer the first
+// one's.
 func TestOnlyOwnAddressesAreGivenBack(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	a := service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})

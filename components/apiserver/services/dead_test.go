@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -35,7 +35,7 @@ func (dead) Get(ctx context.Context) (*big.Int, error) {
 // deadObjects is a store of objects that takes no new ones.
 type deadObjects struct{ objects.Store }
 
-func (deadObjects) Create(ctx context.Context, _ schema.GroupResource, _ kinds.Object) (kinds.Object, error) {
+func (deadObjects) Create(ctx context.Context, _ schema.GroupResource, _ api.Object) (api.Object, error) {
 	<-ctx.Done()
 	return nil, apierrors.NewTimeoutError("as the handlers say it", 0)
 }
@@ -52,13 +52,14 @@ func TestStoreIsDead(t *testing.T) {
 		t.Fatalf("of a client that went away: %v", err)
 	}
 	f.ports.ranges = dead{}
-	end(kinds.NotStored)
+	end(api.NotStored)
 	if f.isPendingPort(int(kept.Spec.Ports[0].NodePort)) {
 		t.Error("a port is held for a write that has ended")
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err = f.Allocate(short, service("new", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80}), nil, false); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err = f.Allocate(short, service("new", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80}), nil,
+		false); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ports: got %v", err)
 	}
 	f.addresses.objects = deadObjects{f.objects}

@@ -42,12 +42,13 @@ func (f *fixture) expectTold(t *testing.T, want ...string) {
 func TestRepairsAreTold(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	kept := service("kept", corev1.ServiceTypeNodePort,
-		corev1.ServicePort{Port: 53, NodePort: 30001, Protocol: "TCP"}, corev1.ServicePort{Port: 53, NodePort: 30001, Protocol: "UDP"})
+		corev1.ServicePort{Port: 53, NodePort: 30001, Protocol: "TCP"},
+		corev1.ServicePort{Port: 53, NodePort: 30001, Protocol: "UDP"})
 	kept.Spec.ClusterIP, kept.Spec.ClusterIPs = "10.96.0.5", []string{"10.96.0.5"}
 	f.write(t, kept, nil)
 	f.expectTold(t)
 
-	// Nobody has written down what is used.
+	// The address in use has no IPAddress.
 	f.objects.Remove(ipAddresses, "", "10.96.0.5")
 	store := memory.New(clock.RealClock{})
 	defer store.Close()
@@ -60,7 +61,9 @@ func TestRepairsAreTold(t *testing.T) {
 	twin := kept.DeepCopy()
 	twin.Name = "twin"
 	f.objects.Put(services, twin)
-	f.expectTold(t, "Warning ClusterIPAlreadyAllocated Cluster IP [IPv4]:10.96.0.5 was assigned to multiple services; please recreate service",
+	f.expectTold(t,
+		"Warning ClusterIPAlreadyAllocated Cluster IP [IPv4]:10.96.0.5 was assigned to multiple services; please recreate "+
+			"service",
 		"Warning PortAlreadyAllocated Port 30001 was assigned to multiple services; please recreate service")
 	f.objects.Remove(services, "default", "twin")
 
@@ -68,9 +71,12 @@ func TestRepairsAreTold(t *testing.T) {
 	far := service("far", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80, NodePort: 200})
 	far.Spec.ClusterIP, far.Spec.ClusterIPs = "10.97.0.5", []string{"10.97.0.5"}
 	f.objects.Put(services, far)
-	f.expectTold(t, "Warning ClusterIPOutOfRange Cluster IP [IPv4]: 10.97.0.5 is not within any configured Service CIDR; please recreate service",
+	f.expectTold(t,
+		"Warning ClusterIPOutOfRange Cluster IP [IPv4]: 10.97.0.5 is not within any configured Service CIDR; please "+
+			"recreate service",
 		"Warning PortOutOfRange Port 200 is not within the port range 30000-30099; please recreate service")
-	f.objects.Put(serviceCIDRs, &networkingv1.ServiceCIDR{Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.97.0.0/24"}}})
+	f.objects.Put(serviceCIDRs,
+		&networkingv1.ServiceCIDR{Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.97.0.0/24"}}})
 	f.expectTold(t, "Warning ClusterIPNotAllocated Cluster IP [IPv4]: 10.97.0.5 is not allocated; repairing",
 		"Warning PortOutOfRange Port 200 is not within the port range 30000-30099; please recreate service")
 	f.objects.Remove(services, "default", "far")
@@ -82,14 +88,16 @@ func TestRepairsAreTold(t *testing.T) {
 	changed := addressObject(netip.MustParseAddr("10.96.0.9"), far).(*networkingv1.IPAddress)
 	changed.Spec.ParentRef = &networkingv1.ParentReference{Group: "gateway", Resource: "gateways", Name: "g"}
 	f.objects.Put(ipAddresses, changed)
-	f.expectTold(t, "Warning IPAddressNotAllocated IPAddress 10.96.0.9 appears to have been modified, not referencing a Service "+
-		"&ParentReference{Group:gateway,Resource:gateways,Namespace:,Name:g,}: cleaning up",
+	f.expectTold(t,
+		"Warning IPAddressNotAllocated IPAddress 10.96.0.9 appears to have been modified, not referencing a Service "+
+			"&ParentReference{Group:gateway,Resource:gateways,Namespace:,Name:g,}: cleaning up",
 		"Warning IPAddressNotAllocated IPAddress: 10.96.0.8 for Service default/far appears to have leaked: cleaning up",
 		"Warning IPAddressWrongReference IPAddress: 10.96.0.7 for Service default/kept has a wrong reference; cleaning up")
 	f.expectTold(t)
 }
 
-// TestWrongReferencesAreRepaired: an address that a service uses is written down as that service's, whatever was made of it.
+// TestWrongReferencesAreRepaired: an address that a service uses is written down as that service's, whatever was made
+// of it.
 func TestWrongReferencesAreRepaired(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	kept := service("kept", corev1.ServiceTypeClusterIP)
@@ -98,7 +106,8 @@ func TestWrongReferencesAreRepaired(t *testing.T) {
 	other := service("other", corev1.ServiceTypeClusterIP)
 	other.Spec.ClusterIP, other.Spec.ClusterIPs = "10.96.0.6", []string{"10.96.0.6"}
 	f.write(t, other, nil)
-	wrong := "Warning ClusterIPNotAllocated the ClusterIP [IPv4]: 10.96.0.5 for Service default/kept has a wrong reference; repairing"
+	wrong := "Warning ClusterIPNotAllocated the ClusterIP [IPv4]: 10.96.0.5 for Service default/kept has a wrong " +
+		"reference; repairing"
 	ref := func(group, resource, name string) *networkingv1.ParentReference {
 		return &networkingv1.ParentReference{Group: group, Resource: resource, Namespace: "default", Name: name}
 	}
@@ -106,15 +115,20 @@ func TestWrongReferencesAreRepaired(t *testing.T) {
 		change func(*networkingv1.IPAddress)
 		passes [][]string
 	}{
-		"another kind":   {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("gateway", "gateways", "g") }, [][]string{{wrong}}},
-		"nothing":        {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = nil }, [][]string{{wrong}}},
-		"who is gone":    {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "gone") }, [][]string{{wrong}}},
-		"another family": {func(a *networkingv1.IPAddress) { a.Labels[networkingv1.LabelIPAddressFamily] = "IPv6" }, [][]string{nil}},
+		"another kind": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("gateway", "gateways", "g") },
+			[][]string{{wrong}}},
+		"nothing": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = nil }, [][]string{{wrong}}},
+		"who is gone": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "gone") },
+			[][]string{{wrong}}},
+		"another family": {func(a *networkingv1.IPAddress) { a.Labels[networkingv1.LabelIPAddressFamily] = "IPv6" },
+			[][]string{nil}},
 		"nobody's label": {func(a *networkingv1.IPAddress) { a.Labels = nil }, [][]string{nil}},
-		"another service": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "other") }, [][]string{
-			{"Warning IPAddressWrongReference IPAddress: 10.96.0.5 for Service default/other has a wrong reference; cleaning up"},
-			{"Warning ClusterIPNotAllocated Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing"},
-		}},
+		"another service": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "other") },
+			[][]string{
+				{"Warning IPAddressWrongReference IPAddress: 10.96.0.5 for Service default/other has a wrong reference; cleaning " +
+					"up"},
+				{"Warning ClusterIPNotAllocated Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing"},
+			}},
 	} {
 		changed := addressObject(netip.MustParseAddr("10.96.0.5"), kept).(*networkingv1.IPAddress)
 		c.change(changed)

@@ -38,10 +38,6 @@ func (a *Allocator) configured() []corev1.IPFamily {
 // Primary is the family of the first range.
 func (a *Allocator) Primary() corev1.IPFamily { return familyOf(a.CIDRs[0].Addr()) }
 
-func headless(s *corev1.Service) bool {
-	return len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
-}
-
 // families fills in ipFamilyPolicy and ipFamilies, from the addresses asked for and from what the cluster has
 // (https://kubernetes.io/docs/concepts/services-networking/dual-stack/#services). What asks for no other families than
 // it has keeps them, also when the cluster has more or fewer by now.
@@ -86,7 +82,8 @@ func (a *Allocator) families(s, old *corev1.Service) error {
 // keepsFamilies reports whether a service that prefers two families still does, and asks for none that it hasn't got.
 func keepsFamilies(s, old *corev1.Service) bool {
 	prefers := func(p *corev1.IPFamilyPolicy) bool { return *p == corev1.IPFamilyPolicyPreferDualStack }
-	return old != nil && s.Spec.Type == old.Spec.Type && s.Spec.IPFamilyPolicy != nil && prefers(s.Spec.IPFamilyPolicy) &&
+	return old != nil && s.Spec.Type == old.Spec.Type && s.Spec.IPFamilyPolicy != nil &&
+		prefers(s.Spec.IPFamilyPolicy) &&
 		(old.Spec.IPFamilyPolicy == nil || prefers(old.Spec.IPFamilyPolicy)) &&
 		slices.Equal(s.Spec.ClusterIPs, old.Spec.ClusterIPs) && slices.Equal(s.Spec.IPFamilies, old.Spec.IPFamilies)
 }
@@ -98,7 +95,8 @@ func policyFits(s, old *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	refuse := func(when bool, format string, what string) {
 		if when {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), spec.IPFamilyPolicy, fmt.Sprintf(format, what)))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), spec.IPFamilyPolicy,
+				fmt.Sprintf(format, what)))
 		}
 	}
 	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
@@ -153,7 +151,8 @@ func supported(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorList
 	}
 	for i, f := range spec.IPFamilies {
 		if !slices.Contains(have, f) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilies").Index(i), f, "not configured on this cluster"))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilies").Index(i), f,
+				"not configured on this cluster"))
 		}
 	}
 	return errs

@@ -2,8 +2,6 @@ package services
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,78 +10,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// item is a service, or an address, that is to be looked at.
+// item is what the repair loop reconciles: a service, an address, or, without a name, all of them.
 type item struct {
 	address bool
 	name    types.NamespacedName
 }
 
-// agenda is what is to be looked at, and when.
-type agenda struct {
-	wake chan struct{} // tells of what was noted
-
-	mu  sync.Mutex
-	due map[item]time.Time
+// requeuer takes items to reconcile: reconcile.Loop.
+type requeuer interface {
+	Add(item)
+	AddAfter(item, time.Duration)
 }
 
-func newAgenda() *agenda { return &agenda{wake: make(chan struct{}, 1), due: map[item]time.Time{}} }
-
-// at notes what is to be looked at some time, unless that is sooner already.
-func (g *agenda) at(what item, when time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if known, ok := g.due[what]; !ok || when.Before(known) {
-		g.due[what] = when
-	}
-}
-
-// now notes what is to be looked at, and tells so.
-func (g *agenda) now(what item) {
-	g.at(what, time.Time{})
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what is due, and strikes it off.
-func (g *agenda) take(now time.Time) []item {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var out []item
-	for what, when := range g.due {
-		if !when.After(now) {
-			out = append(out, what)
-			delete(g.due, what)
-		}
-	}
-	return out
-}
-
-// next is how long it takes until something is due, if anything is noted.
-func (g *agenda) next(now time.Time) (wait time.Duration, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, when := range g.due {
-		if left := max(when.Sub(now), 0); !ok || left < wait {
-			wait, ok = left, true
-		}
-	}
-	return wait, ok
-}
-
-// follow notes what changes, until ctx ends: somebody may have changed or deleted an address under its service, and services may come
-// into the store by another way than this API.
+// follow enqueues what changes until ctx ends: an address may be changed or deleted while its service uses it, and
+// services may come into the store by another way than this API.
 func (a *Allocator) follow(ctx context.Context) error {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
-		return a.Objects.Feed(ctx, services, func(_, new kinds.Object) {
+		return a.Objects.Feed(ctx, services, func(_, new api.Object) {
 			if new != nil {
-				a.again.now(item{name: types.NamespacedName{Namespace: new.GetNamespace(), Name: new.GetName()}})
+				a.queue.Add(item{name: types.NamespacedName{Namespace: new.GetNamespace(), Name: new.GetName()}})
 			}
 		}, func() {})
 	})
@@ -91,44 +41,46 @@ func (a *Allocator) follow(ctx context.Context) error {
 	return both.Wait()
 }
 
-func (a *Allocator) addressChanged(old, new kinds.Object) {
+func (a *Allocator) addressChanged(old, new api.Object) {
 	if new != nil {
-		a.again.now(item{address: true, name: types.NamespacedName{Name: new.GetName()}})
+		a.queue.Add(item{address: true, name: types.NamespacedName{Name: new.GetName()}})
 	}
 	// The service that has lost it, or has it no longer as it was.
 	if obj, ok := old.(*networkingv1.IPAddress); ok && ofService(obj.Spec.ParentRef) {
-		a.again.now(item{name: types.NamespacedName{Namespace: obj.Spec.ParentRef.Namespace, Name: obj.Spec.ParentRef.Name}})
+		a.queue.Add(item{name: types.NamespacedName{Namespace: obj.Spec.ParentRef.Namespace,
+			Name: obj.Spec.ParentRef.Name}})
 	}
 }
 
 // retryPause is how long it takes until what went wrong is tried again.
 const retryPause = time.Second
 
-// lookAgain looks at what is due.
-func (a *Allocator) lookAgain(ctx context.Context) error {
-	due := a.again.take(a.Clock.Now())
-	if len(due) == 0 {
+// reconcile repairs one service or address, or all of them. What is gone needs nothing.
+func (a *Allocator) reconcile(ctx context.Context, what item) error {
+	switch {
+	case what == item{}:
+		if err := a.Repair(ctx); err != nil {
+			return err
+		}
+		a.queue.AddAfter(what, a.RepairEvery)
+		return nil
+	case what.address:
+		obj, err := objects.As[*networkingv1.IPAddress](a.Objects.Get(ctx, ipAddresses, "", what.name.Name))
+		if err == nil {
+			err = a.lookAtAddress(ctx, obj)
+		}
+		return ignoreNotFound(err)
+	}
+	s, err := objects.As[*corev1.Service](a.Objects.Get(ctx, services, what.name.Namespace, what.name.Name))
+	if err == nil {
+		err = a.lookAtService(ctx, s, a.addresses.allRanges(ctx))
+	}
+	return ignoreNotFound(err)
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	ranges := a.addresses.allRanges(ctx)
-	var errs []error
-	for _, what := range due {
-		var err error
-		if what.address {
-			var obj *networkingv1.IPAddress
-			if obj, err = objects.As[*networkingv1.IPAddress](a.Objects.Get(ctx, ipAddresses, "", what.name.Name)); err == nil {
-				err = a.lookAtAddress(ctx, obj)
-			}
-		} else {
-			var s *corev1.Service
-			if s, err = objects.As[*corev1.Service](a.Objects.Get(ctx, services, what.name.Namespace, what.name.Name)); err == nil {
-				err = a.lookAtService(ctx, s, ranges)
-			}
-		}
-		if err != nil && !apierrors.IsNotFound(err) { // what is gone needs nothing
-			a.again.at(what, a.Clock.Now().Add(retryPause))
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return err
 }

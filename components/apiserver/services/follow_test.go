@@ -16,8 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestChangesAreLookedAtOnce: an address that goes under its service, or is made another's, one that no service has, and a service that
-// nobody took an address for.
+// TestChangesAreLookedAtOnce: an address that is deleted under its service, or is given to another, one that no service
+// uses, and a service without an allocated address.
 func TestChangesAreLookedAtOnce(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	kept := service("kept", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
@@ -28,10 +28,11 @@ func TestChangesAreLookedAtOnce(t *testing.T) {
 	go func() { ended <- f.Run(ctx, Events{}) }()
 	until := func(name, user string) {
 		t.Helper()
-		if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
-			obj, err := f.objects.Get(ctx, ipAddresses, "", name)
-			return err == nil && obj.(*networkingv1.IPAddress).Spec.ParentRef.Name == user, nil
-		}); err != nil {
+		if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true,
+			func(ctx context.Context) (bool, error) {
+				obj, err := f.objects.Get(ctx, ipAddresses, "", name)
+				return err == nil && obj.(*networkingv1.IPAddress).Spec.ParentRef.Name == user, nil
+			}); err != nil {
 			t.Errorf("%s is not written down as of %s", name, user)
 		}
 	}
@@ -47,10 +48,11 @@ func TestChangesAreLookedAtOnce(t *testing.T) {
 	until(kept.Spec.ClusterIP, "kept")
 	leak := addressObject(netip.MustParseAddr("10.96.0.77"), kept)
 	f.objects.Put(ipAddresses, leak)
-	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := f.objects.Get(ctx, ipAddresses, "", "10.96.0.77")
-		return apierrors.IsNotFound(err), nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := f.objects.Get(ctx, ipAddresses, "", "10.96.0.77")
+			return apierrors.IsNotFound(err), nil
+		}); err != nil {
 		t.Error("what no service has is not removed")
 	}
 	f.objects.Remove(services, "default", "stray")
@@ -66,7 +68,8 @@ func TestChangesAreLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestNewAddressesAreLeftAlone: the service that an address was made for is stored a moment later, or the address is given back.
+// TestNewAddressesAreLeftAlone: the service that an address was made for is stored a moment later, or the address is
+// given back.
 func TestNewAddressesAreLeftAlone(t *testing.T) {
 	start := time.Now()
 	there := func(kind corev1.ServiceType, made time.Time) *corev1.Service {
@@ -99,13 +102,14 @@ func TestNewAddressesAreLeftAlone(t *testing.T) {
 		if err := f.Repair(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if wait, ok := f.again.next(clock.Now()); ok != (c.until > 0) || wait != c.until {
-			t.Errorf("%s: looked at again: %v, after %v", name, ok, wait)
+		key := item{address: true, name: types.NamespacedName{Name: address.GetName()}}
+		if wait, ok := f.requeued[key]; ok != (c.until > 0) || wait != c.until {
+			t.Errorf("%s: requeued: %v, after %v", name, ok, wait)
 		}
 		if c.until > 0 {
 			f.expect(t, 1, 0)
 			clock.Step(c.until)
-			if err := f.lookAgain(t.Context()); err != nil {
+			if err := f.reconcile(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,8 +117,8 @@ func TestNewAddressesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestWhatCantBeSettledIsLookedAtAgain: an address that is written down as another's, who doesn't have it, goes first, and is its
-// user's then.
+// TestWhatCantBeSettledIsLookedAtAgain: an address that is written down as another's, who doesn't have it, goes first,
+// and is its user's then.
 func TestWhatCantBeSettledIsLookedAtAgain(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -127,8 +131,7 @@ func TestWhatCantBeSettledIsLookedAtAgain(t *testing.T) {
 	f.objects.Put(ipAddresses, wrong)
 	look := func(what item) {
 		t.Helper()
-		f.again.now(what)
-		if err := f.lookAgain(t.Context()); err != nil {
+		if err := f.reconcile(t.Context(), what); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,11 +140,13 @@ func TestWhatCantBeSettledIsLookedAtAgain(t *testing.T) {
 	if _, err := f.objects.Get(t.Context(), ipAddresses, "", ip); !apierrors.IsNotFound(err) {
 		t.Fatalf("what nobody has: %v", err)
 	}
-	clock.Step(untilGivenBack)
-	if err := f.lookAgain(t.Context()); err != nil {
-		t.Fatal(err)
+	if wait := f.requeued[item{name: types.NamespacedName{Namespace: "default", Name: "kept"}}]; wait != untilGivenBack {
+		t.Errorf("the user of the address is requeued after %v", wait)
 	}
-	if obj, err := f.objects.Get(t.Context(), ipAddresses, "", ip); err != nil || obj.(*networkingv1.IPAddress).Spec.ParentRef.Name != "kept" {
+	clock.Step(untilGivenBack)
+	look(item{name: types.NamespacedName{Namespace: "default", Name: "kept"}})
+	if obj, err := f.objects.Get(t.Context(), ipAddresses, "", ip); err != nil ||
+		obj.(*networkingv1.IPAddress).Spec.ParentRef.Name != "kept" {
 		t.Errorf("became %v, %v", obj, err)
 	}
 }

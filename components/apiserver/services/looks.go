@@ -14,22 +14,22 @@ import (
 	"k8s.io/klog/v2"
 	utilnet "k8s.io/utils/net"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// How long an address that no service has is left alone after it was made: its service is stored after it, and where that turns out to
-// exist already, the address is given back.
+// How long an address that no service has is left alone after it was made: its service is stored after it, and where
+// that turns out to exist already, the address is given back.
 const (
 	untilStored    = 60 * time.Second // as long as a request may take
 	untilGivenBack = 5 * time.Second
 )
 
-// lookAtService sees to it that the addresses of a service are written down as its. What looks wrong is looked at again as it is stored
-// now before anything is done.
+// lookAtService sees to it that the addresses of a service are written down as its. What looks wrong is looked at again
+// as it is stored now before anything is done.
 func (a *Allocator) lookAtService(ctx context.Context, s *corev1.Service, ranges []netip.Prefix) error {
-	if !core.NeedsClusterIP(s) || headless(s) {
+	if !core.NeedsClusterIP(s) || core.Headless(s) {
 		return nil
 	}
 	for _, text := range s.Spec.ClusterIPs {
@@ -41,9 +41,9 @@ func (a *Allocator) lookAtService(ctx context.Context, s *corev1.Service, ranges
 		case !slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(ip) }):
 			a.events.outside(ip, s)
 		case a.isPendingIP(ip.String()):
-			a.lookLater(s, untilGivenBack)
+			a.requeueAfter(s, untilGivenBack)
 		default:
-			if err := a.lookAtUse(ctx, ip, s); err != nil {
+			if err := a.repairIP(ctx, ip, s); err != nil {
 				return err
 			}
 		}
@@ -51,8 +51,8 @@ func (a *Allocator) lookAtService(ctx context.Context, s *corev1.Service, ranges
 	return nil
 }
 
-// lookAtUse looks at one address of a service.
-func (a *Allocator) lookAtUse(ctx context.Context, ip netip.Addr, s *corev1.Service) error {
+// repairIP checks, and if necessary repairs, one cluster IP of a service.
+func (a *Allocator) repairIP(ctx context.Context, ip netip.Addr, s *corev1.Service) error {
 	obj, err := objects.As[*networkingv1.IPAddress](a.Objects.Get(ctx, ipAddresses, "", ip.String()))
 	if apierrors.IsNotFound(err) {
 		return a.restore(ctx, ip, s)
@@ -72,7 +72,8 @@ func (a *Allocator) lookAtUse(ctx context.Context, ip netip.Addr, s *corev1.Serv
 			a.events.shared(ip, s)
 			return nil
 		case err == nil && marked(obj):
-			a.lookLater(s, untilGivenBack) // the address isn't the other's either: it goes, when it is looked at itself
+			// the address isn't the other's either: it goes, when it is looked at itself
+			a.requeueAfter(s, untilGivenBack)
 			return nil
 		case err != nil && !apierrors.IsNotFound(err):
 			return err
@@ -84,9 +85,9 @@ func (a *Allocator) lookAtUse(ctx context.Context, ip netip.Addr, s *corev1.Serv
 	return a.rewrite(ctx, obj, s)
 }
 
-// lookLater notes a service that can't be settled now.
-func (a *Allocator) lookLater(s *corev1.Service, wait time.Duration) {
-	a.again.at(item{name: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}, a.Clock.Now().Add(wait))
+// requeueAfter requeues a service that can't be repaired yet.
+func (a *Allocator) requeueAfter(s *corev1.Service, wait time.Duration) {
+	a.queue.AddAfter(item{name: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}, wait)
 }
 
 // stillHas tells whether a service has an address, as it is stored now.
@@ -110,13 +111,15 @@ func (a *Allocator) restore(ctx context.Context, ip netip.Addr, s *corev1.Servic
 	case err == nil:
 		a.events.missing(ip, s)
 	case !apierrors.IsAlreadyExists(err):
-		klog.FromContext(ctx).Error(err, "An address of a service isn't written down; trying again", "ip", ip, "service", klog.KObj(s))
-		a.lookLater(s, retryPause)
+		klog.FromContext(ctx).Error(err, "Failed to repair cluster IP; retrying", "ip", ip,
+			"service", klog.KObj(s))
+		a.requeueAfter(s, retryPause)
 	}
 	return nil
 }
 
-// rewrite writes an address down as that of its user. Who takes it in between shares it, which the next look tells.
+// rewrite sets the reference of an IPAddress to its service. A service that allocates it in between shares it, which
+// the next repair detects.
 func (a *Allocator) rewrite(ctx context.Context, obj *networkingv1.IPAddress, user *corev1.Service) error {
 	ip, err := netip.ParseAddr(obj.Name)
 	if err != nil {
@@ -151,7 +154,7 @@ func (a *Allocator) lookAtAddress(ctx context.Context, obj *networkingv1.IPAddre
 	}
 	p, key := obj.Spec.ParentRef, item{address: true, name: types.NamespacedName{Name: obj.Name}}
 	if a.isPendingIP(obj.Name) {
-		a.again.at(key, a.Clock.Now().Add(untilGivenBack))
+		a.queue.AddAfter(key, untilGivenBack)
 		return nil
 	}
 	if !ofService(p) {
@@ -160,7 +163,8 @@ func (a *Allocator) lookAtAddress(ctx context.Context, obj *networkingv1.IPAddre
 	}
 	gone := false
 	// Most are in order, or will be when what is under way has ended: for these the memory is asked alone.
-	for _, read := range []func(context.Context, schema.GroupResource, string, string) (kinds.Object, error){a.Objects.Get, a.Objects.Live} {
+	for _, read := range []func(context.Context, schema.GroupResource, string, string) (api.Object,
+		error){a.Objects.Get, a.Objects.Live} {
 		s, err := objects.As[*corev1.Service](read(ctx, services, p.Namespace, p.Name))
 		switch {
 		case apierrors.IsNotFound(err):
@@ -170,8 +174,8 @@ func (a *Allocator) lookAtAddress(ctx context.Context, obj *networkingv1.IPAddre
 		case slices.ContainsFunc(clusterIPs(s), func(ip netip.Addr) bool { return ip.String() == obj.Name }):
 			return nil
 		}
-		if due := obj.CreationTimestamp.Add(patience(obj, s)); a.Clock.Now().Before(due) {
-			a.again.at(key, due)
+		if due := obj.CreationTimestamp.Add(settleTime(obj, s)); a.Clock.Now().Before(due) {
+			a.queue.AddAfter(key, due.Sub(a.Clock.Now()))
 			return nil
 		}
 		gone = s == nil
@@ -180,8 +184,8 @@ func (a *Allocator) lookAtAddress(ctx context.Context, obj *networkingv1.IPAddre
 	return a.remove(ctx, obj)
 }
 
-// patience is how long an address is left alone that its service, nil if there is none, doesn't have.
-func patience(obj *networkingv1.IPAddress, s *corev1.Service) time.Duration {
+// settleTime is for how long an address may exist that isn't in its service, nil if there is none.
+func settleTime(obj *networkingv1.IPAddress, s *corev1.Service) time.Duration {
 	switch {
 	case s == nil, s.Spec.Type == corev1.ServiceTypeExternalName: // which is to get the address, perhaps
 		return untilStored
@@ -203,7 +207,8 @@ func widens(obj *networkingv1.IPAddress, s *corev1.Service) bool {
 // marked tells whether an address has the labels that the allocator gives.
 func marked(obj *networkingv1.IPAddress) bool {
 	ip, err := netip.ParseAddr(obj.Name)
-	return err == nil && obj.Labels[networkingv1.LabelManagedBy] == managedBy && obj.Labels[networkingv1.LabelIPAddressFamily] == string(familyOf(ip))
+	return err == nil && obj.Labels[networkingv1.LabelManagedBy] == managedBy &&
+		obj.Labels[networkingv1.LabelIPAddressFamily] == string(familyOf(ip))
 }
 
 func ofService(p *networkingv1.ParentReference) bool {

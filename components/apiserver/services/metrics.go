@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // metrics of what is taken, under upstream's names.
@@ -28,13 +28,17 @@ const (
 )
 
 var (
-	ipsTaken   = prometheus.NewDesc("kube_apiserver_clusterip_allocator_allocated_ips", "Cluster IPs that are taken, by range.", []string{"cidr"}, nil)
-	ipsFree    = prometheus.NewDesc("kube_apiserver_clusterip_allocator_available_ips", "Cluster IPs that are free, by range.", []string{"cidr"}, nil)
-	portsTaken = prometheus.NewDesc("kube_apiserver_nodeport_allocator_allocated_ports", "Node ports that are taken.", nil, nil)
-	portsFree  = prometheus.NewDesc("kube_apiserver_nodeport_allocator_available_ports", "Node ports that are free.", nil, nil)
+	ipsTaken = prometheus.NewDesc("kube_apiserver_clusterip_allocator_allocated_ips",
+		"Cluster IPs that are taken, by range.", []string{"cidr"}, nil)
+	ipsFree = prometheus.NewDesc("kube_apiserver_clusterip_allocator_available_ips",
+		"Cluster IPs that are free, by range.", []string{"cidr"}, nil)
+	portsTaken = prometheus.NewDesc("kube_apiserver_nodeport_allocator_allocated_ports", "Node ports that are taken.",
+		nil, nil)
+	portsFree = prometheus.NewDesc("kube_apiserver_nodeport_allocator_available_ports", "Node ports that are free.",
+		nil, nil)
 )
 
-// Metrics returns a collector of what the allocator does, and of what is taken when somebody asks.
+// Metrics returns a collector of the allocator's operations, and of what is allocated at the moment of the scrape.
 func (a *Allocator) Metrics() prometheus.Collector { return a.metrics }
 
 func newMetrics(a *Allocator) *metrics {
@@ -44,14 +48,18 @@ func newMetrics(a *Allocator) *metrics {
 	return &metrics{
 		allocator: a,
 		ips:       counter("clusterip_allocator_allocation_total", "Cluster IPs that were given.", "cidr", "scope"),
-		ipErrors:  counter("clusterip_allocator_allocation_errors_total", "Cluster IPs that could not be given.", "cidr", "scope"),
+		ipErrors: counter("clusterip_allocator_allocation_errors_total", "Cluster IPs that could not be given.",
+			"cidr", "scope"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "kube_apiserver_clusterip_allocator_allocation_duration_seconds", Help: "Time that giving a cluster IP took.", Buckets: prometheus.DefBuckets,
+			Name: "kube_apiserver_clusterip_allocator_allocation_duration_seconds",
+			Help: "Time that giving a cluster IP took.", Buckets: prometheus.DefBuckets,
 		}, []string{"cidr"}),
-		ports:      counter("nodeport_allocator_allocation_total", "Node ports that were given.", "scope"),
-		portErrors: counter("nodeport_allocator_allocation_errors_total", "Node ports that could not be given.", "scope"),
+		ports: counter("nodeport_allocator_allocation_total", "Node ports that were given.", "scope"),
+		portErrors: counter("nodeport_allocator_allocation_errors_total", "Node ports that could not be given.",
+			"scope"),
 		portRepairs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_nodeport_repair_port_errors_total", Help: "Node ports that repairs found not to be in order, by what was wrong.",
+			Name: "apiserver_nodeport_repair_port_errors_total",
+			Help: "Node ports that repairs found not to be in order, by what was wrong.",
 		}, []string{"type"}),
 		repairErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_nodeport_repair_reconcile_errors_total", Help: "Repairs of node ports that failed.",
@@ -126,7 +134,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 // collectTimeout bounds the question what is taken.
 const collectTimeout = 2 * time.Second
 
-func (m *metrics) count(ch chan<- prometheus.Metric, in netip.Prefix, list []kinds.Object) {
+func (m *metrics) count(ch chan<- prometheus.Metric, in netip.Prefix, list []api.Object) {
 	taken := uint64(0)
 	for _, o := range list {
 		if ip, err := netip.ParseAddr(o.GetName()); err == nil && in.Contains(ip) {
@@ -134,5 +142,6 @@ func (m *metrics) count(ch chan<- prometheus.Metric, in netip.Prefix, list []kin
 		}
 	}
 	ch <- prometheus.MustNewConstMetric(ipsTaken, prometheus.GaugeValue, float64(taken), in.String())
-	ch <- prometheus.MustNewConstMetric(ipsFree, prometheus.GaugeValue, float64(hosts(in)-min(taken, hosts(in))), in.String())
+	ch <- prometheus.MustNewConstMetric(ipsFree, prometheus.GaugeValue, float64(hosts(in)-min(taken, hosts(in))),
+		in.String())
 }

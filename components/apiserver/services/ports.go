@@ -18,10 +18,12 @@ var errPortTaken = errors.New("provided port is already allocated")
 
 // Ranges keeps one bitmap in the store.
 type Ranges interface {
-	// Update lets change set and clear bits, again when another writer was faster. Nothing is written when change returns
-	// an error, which is then returned, or leaves the bits as they are. It fails where there is no bitmap of the range.
+	// Update lets change set and clear bits, again when another writer was faster. Nothing is written when change
+	// returns an error, which is then returned, or leaves the bits as they are. It fails where there is no bitmap of
+	// the range.
 	Update(ctx context.Context, change func(bits *big.Int) error) error
-	// Rebuild does so too where there is no bitmap, or one of another range: of that, it begins with what both ranges have.
+	// Rebuild does so too where there is no bitmap, or one of another range: of that, it begins with what both ranges
+	// have.
 	Rebuild(ctx context.Context, change func(bits *big.Int) error) error
 	// Get returns the bitmap as it is stored.
 	Get(ctx context.Context) (*big.Int, error)
@@ -104,8 +106,8 @@ func (t *transaction) takeAll(requests []*request) error {
 // firstPretended is the port before those that a dry run shows.
 const firstPretended = 32768
 
-// pretendPorts answers requests without taking anything: with ports in a row, free or not. Only what is taken already is
-// refused, also when it is out of range, as upstream has it.
+// pretendPorts answers requests without taking anything: with ports in a row, free or not. Only what is taken already
+// is refused, also when it is out of range, as upstream has it.
 func (t *transaction) pretendPorts(requests []*request) error {
 	p := &t.allocator.ports
 	bits, err := p.ranges.Get(t.ctx)
@@ -138,7 +140,8 @@ func (p *ports) pick(bits *big.Int, want int) (int, error) {
 	if want != 0 {
 		i := want - p.first
 		if i < 0 || i >= p.size {
-			return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", p.first, p.first+p.size-1)
+			return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", p.first,
+				p.first+p.size-1)
 		}
 		if bits.Bit(i) == 1 {
 			return 0, errPortTaken
@@ -196,9 +199,11 @@ func portRequests(new, old *corev1.Service) []*request {
 		if want == 0 {
 			said = "a"
 		}
-		out = append(out, &request{want: int(want), set: []*int32{&new.Spec.HealthCheckNodePort}, fail: func(err error) error {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate %s HealthCheck NodePort %v: %w", said, want, err))
-		}})
+		out = append(out, &request{want: int(want), set: []*int32{&new.Spec.HealthCheckNodePort},
+			fail: func(err error) error {
+				return apierrors.NewInternalError(
+					fmt.Errorf("failed to allocate %s HealthCheck NodePort %v: %w", said, want, err))
+			}})
 	}
 	return out
 }

@@ -72,7 +72,8 @@ func (s *StoredRange) write(ctx context.Context, rebuild bool, change func(bits 
 }
 
 // try changes what is at kv, and returns what is stored instead if that was no longer so.
-func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, rebuild bool, change func(*big.Int) error) (*storage.KeyValue, error) {
+func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, rebuild bool,
+	change func(*big.Int) error) (*storage.KeyValue, error) {
 	bits, same := new(big.Int), true
 	if kv.Revision != 0 {
 		var err error
@@ -121,7 +122,8 @@ func (s *StoredRange) encode(bits *big.Int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "RangeAllocation"}, Raw: body}).Marshal()
+	value, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "RangeAllocation"},
+		Raw: body}).Marshal()
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,9 @@ func decode(kv storage.KeyValue) (*corev1.RangeAllocation, error) {
 	}
 	body, ok := bytes.CutPrefix(kv.Value, envelope)
 	if !ok {
-		return nil, fmt.Errorf("services: value of %s is no protobuf envelope: delete the key, it is built again from the services", kv.Key)
+		return nil,
+			fmt.Errorf("services: value of %s is no protobuf envelope: delete the key, it is built again from the services",
+				kv.Key)
 	}
 	var unknown runtime.Unknown
 	var allocation corev1.RangeAllocation

@@ -28,7 +28,8 @@ func (f *fixture) refused(t *testing.T, s *corev1.Service) error {
 	return err
 }
 
-// TestNoPortsWithoutBitmap: as long as it isn't written down which ports are in use, none is given, as it may be another service's.
+// TestNoPortsWithoutBitmap: as long as it isn't written down which ports are in use, none is given, as it may be
+// another service's.
 func TestNoPortsWithoutBitmap(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	kept := onPort("kept", 30001)
@@ -49,7 +50,8 @@ func TestNoPortsWithoutBitmap(t *testing.T) {
 	if err := f.refused(t, onPort("twin", 30001)); !strings.Contains(err.Error(), errPortTaken.Error()) {
 		t.Errorf("a port that is in use: %v", err)
 	}
-	f.expectTold(t, "Warning PortNotAllocated Port 30001 is not allocated; repairing") // though it was Prepare that saw it
+	// though it was Prepare that saw it
+	f.expectTold(t, "Warning PortNotAllocated Port 30001 is not allocated; repairing")
 	f.expectTold(t)
 }
 
@@ -77,12 +79,13 @@ func TestOtherRange(t *testing.T) {
 			t.Errorf("afterwards %d: %v", port, err)
 		}
 	}
-	if told := f.told(t); !slices.Contains(told, "Warning PortOutOfRange Port 30001 is not within the port range 30050-30149; please recreate service") {
+	if told := f.told(t); !slices.Contains(told,
+		"Warning PortOutOfRange Port 30001 is not within the port range 30050-30149; please recreate service") {
 		t.Errorf("told %q", told)
 	}
 }
 
-// TestPortErrorsAreCounted by their type, each look anew.
+// TestPortErrorsAreCounted by their type, in each repair.
 func TestPortErrorsAreCounted(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	lost := onPort("lost", 30001)

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,46 +16,33 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/reconcile"
 )
 
-// Run repairs at once and then from time to time, until ctx ends; what changes meanwhile is looked at as soon as that is seen. What it
-// finds is told to e.
+// Run repairs at once, then from time to time and whatever changes, until ctx ends. What it finds is told to e. It is
+// called once.
 func (a *Allocator) Run(ctx context.Context, e Events) error {
-	a.events = e
-	ticker := a.Clock.NewTicker(a.RepairEvery)
-	defer ticker.Stop()
-	failed := func(err error) {
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Allocations of services were not repaired")
-		}
+	loop := reconcile.New(reconcile.Config{Name: "service-allocations", Clock: a.Clock, MinDelay: retryPause,
+		MaxDelay: time.Minute}, a.reconcile)
+	a.events, a.queue = e, loop
+	loop.Add(item{})
+	both, running := errgroup.WithContext(ctx)
+	both.Go(func() error { return loop.Run(running) })
+	both.Go(func() error { return a.follow(running) })
+	if err := both.Wait(); ctx.Err() == nil {
+		return err
 	}
-	failed(a.Repair(ctx))
-	var following sync.WaitGroup
-	defer following.Wait()
-	following.Go(func() { failed(a.follow(ctx)) })
-	for {
-		failed(a.lookAgain(ctx))
-		var due <-chan time.Time
-		if wait, ok := a.again.next(a.Clock.Now()); ok {
-			due = a.Clock.After(wait)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.again.wake:
-		case <-due:
-		case <-ticker.C():
-			failed(a.Repair(ctx))
-		}
-	}
+	return nil
 }
 
-// Repair makes what is written down as taken agree with the services: it takes what services use, and releases addresses that none does,
-// and ports that none did the last times either. Another API server may just be about to store who does.
+// Repair reconciles the allocations with the services: it allocates what services use, and releases addresses that no
+// service uses, and ports that were unused in the previous rounds, too. Another API server may be about to store the
+// service that uses them.
 func (a *Allocator) Repair(ctx context.Context) error {
-	// To read one thing as it is now makes the caches as new as that: a server that lags behind would take the addresses of
-	// services that it has not heard of.
-	if _, err := a.Objects.Live(ctx, services, metav1.NamespaceDefault, "kubernetes"); err != nil && !apierrors.IsNotFound(err) {
+	// To read one thing as it is now makes the caches as new as that: a server that lags behind would take the
+	// addresses of services that it has not heard of.
+	if _, err := a.Objects.Live(ctx, services, metav1.NamespaceDefault, "kubernetes"); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return err
 	}
 	list, err := a.oldestFirst(ctx)
@@ -76,7 +63,8 @@ func (a *Allocator) Repair(ctx context.Context) error {
 func (a *Allocator) oldestFirst(ctx context.Context) ([]*corev1.Service, error) {
 	list, err := objects.ListAs[*corev1.Service](a.Objects.List(ctx, services, ""))
 	slices.SortStableFunc(list, func(a, b *corev1.Service) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
 	return list, err
 }
@@ -113,15 +101,15 @@ func (a *Allocator) repairAddresses(ctx context.Context, list []*corev1.Service)
 	return nil
 }
 
-// Prepare writes down which ports services use, so that no other service is given them: it is called before the first Allocate. It
-// tries for a minute.
+// Prepare writes down which ports services use, so that no other service is given them: it is called before the first
+// Allocate. It tries for a minute.
 func (a *Allocator) Prepare(ctx context.Context) error {
 	for range 60 {
 		err := a.preparePorts(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		klog.FromContext(ctx).Error(err, "Ports of services are not known yet")
+		klog.FromContext(ctx).Error(err, "Failed to load node ports of services")
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -142,9 +130,9 @@ func (a *Allocator) preparePorts(ctx context.Context) error {
 		a.metrics.repairErrors.Inc()
 		return err
 	}
-	a.suspects = nil // it is for Run to look how long nobody has them
+	a.suspects = nil // Run counts for how long they are unused
 	for _, port := range missing {
-		a.untold = append(a.untold, missingPort{port, users[port][0]})
+		a.unreportedPorts = append(a.unreportedPorts, missingPort{port, users[port][0]})
 	}
 	return nil
 }
@@ -164,15 +152,15 @@ func (a *Allocator) repairPorts(ctx context.Context, users map[int][]*corev1.Ser
 		return err
 	}
 	for _, port := range missing {
-		a.untold = append(a.untold, missingPort{port, users[port][0]})
+		a.unreportedPorts = append(a.unreportedPorts, missingPort{port, users[port][0]})
 	}
-	for _, m := range a.untold {
+	for _, m := range a.unreportedPorts {
 		a.events.missingPort(m.port, m.user)
 	}
 	count := a.metrics.portRepairs
-	count.WithLabelValues("repair").Add(float64(len(a.untold)))
+	count.WithLabelValues("repair").Add(float64(len(a.unreportedPorts)))
 	count.WithLabelValues("leak").Add(float64(leaked))
-	a.untold = nil
+	a.unreportedPorts = nil
 	for _, port := range slices.Sorted(maps.Keys(users)) {
 		if port < a.FirstNodePort || port >= a.FirstNodePort+a.NodePorts {
 			a.events.outsidePort(port, a.FirstNodePort, a.FirstNodePort+a.NodePorts-1, users[port])
@@ -186,7 +174,8 @@ func (a *Allocator) repairPorts(ctx context.Context, users map[int][]*corev1.Ser
 }
 
 // rebuildPorts returns which ports were not written down, and how many were that had no user for long.
-func (a *Allocator) rebuildPorts(ctx context.Context, users map[int][]*corev1.Service) (missing []int, leaked int, err error) {
+func (a *Allocator) rebuildPorts(ctx context.Context, users map[int][]*corev1.Service) (missing []int, leaked int,
+	err error) {
 	var now map[int]int
 	err = a.Ranges.Rebuild(ctx, func(bits *big.Int) error {
 		now, missing, leaked = map[int]int{}, nil, 0

@@ -10,8 +10,10 @@ import (
 )
 
 // KeepCompacted lets a store forget, every interval, what was old an interval ago, so that a list may be paged through
-// for that long at least, and tells compacted what is forgotten. Several servers may do so on one store. It returns when ctx ends; interval 0 does nothing.
-func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval time.Duration, compacted func(revision int64)) {
+// for that long at least, and tells compacted what is forgotten. Several servers may do so on one store. It returns
+// when ctx ends; interval 0 does nothing.
+func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval time.Duration,
+	compacted func(revision int64)) {
 	if interval <= 0 {
 		return
 	}
@@ -26,7 +28,7 @@ func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval ti
 			}
 		}
 		if err != nil && !errors.Is(err, ErrCompacted) && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Compacting the store; trying again later", "interval", interval)
+			klog.FromContext(ctx).Error(err, "Failed to compact the store; retrying later", "interval", interval)
 		}
 		old = now
 		select {

@@ -34,25 +34,27 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("storage: %q is at revision %d", e.Current.Key, e.Current.Revision)
 }
 
-// TooLargeError is returned by Create and Update when the store takes no value of that size. Err says so in the store's words.
+// TooLargeError is returned by Create and Update when the store takes no value of that size. Err says so in the store's
+// words.
 type TooLargeError struct{ Err error }
 
 func (e *TooLargeError) Error() string { return e.Err.Error() }
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
-// UnsealedError is returned by Create and Update when the value could not be encrypted: nothing was written. Err says why.
+// UnsealedError is returned by Create and Update when the value could not be encrypted: nothing was written. Err says
+// why.
 type UnsealedError struct{ Err error }
 
 func (e *UnsealedError) Error() string { return e.Err.Error() }
 func (e *UnsealedError) Unwrap() error { return e.Err }
 
-// KeyValue is one key at the revision of its last change. Value is owned by nobody: it must not be changed.
+// KeyValue is one key at the revision of its last change. Value is shared: it must not be changed.
 type KeyValue struct {
 	Key      string
 	Value    []byte
 	Revision int64
-	// Stale says that the value lies in the store in a form that is no longer written (with an old key of encryption): it
-	// is to be written again, even when it is the same.
+	// Stale says that the value lies in the store in a form that is no longer written (with an old key of encryption):
+	// it is to be written again, even when it is the same.
 	Stale bool
 	// Unreadable says why the value could not be made out of what lies in the store; Value is then empty. It is a fault
 	// of this one value, and the reads that find it succeed.
@@ -86,8 +88,8 @@ const (
 	Progress
 )
 
-// Event is one change. For Delete, Value is empty. What was there before is not told: who follows from a list knows it,
-// and the store needn't send it.
+// Event is one change. For Delete, Value is empty. The previous value is not included: a client that follows from a
+// list knows it, and the store needn't send it.
 type Event struct {
 	Type     EventType
 	KeyValue // Revision is that of the change, also for Delete
@@ -110,7 +112,8 @@ type Store interface {
 	// Create writes a key that must not exist and returns its revision. The key is removed after ttl unless ttl is 0.
 	// Errors: ErrExists, *TooLargeError, *UnsealedError.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error)
-	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, *TooLargeError,
+	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError,
+	// *TooLargeError,
 	// *UnsealedError.
 	Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error)
 	// Delete removes a key that must be at revision expected. Errors: *ConflictError.

@@ -18,7 +18,7 @@ import (
 	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -26,8 +26,10 @@ var pods = schema.GroupResource{Resource: "pods"}
 
 // Updater changes stored objects; see objects.Writer.
 type Updater interface {
-	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
-	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+	Update(ctx context.Context, resource schema.GroupResource, namespace, name string,
+		mutate func(api.Object) (api.Object, error)) (api.Object, error)
+	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string,
+		mutate func(api.Object) (api.Object, error)) (api.Object, error)
 }
 
 // Admit asks validating admission whether something may be done that makes sense.
@@ -50,7 +52,8 @@ type Binder struct {
 
 // Bind assigns the pod to the node that the binding names. name is that of the URL, or the binding's own where the URL
 // has none. Errors are API status errors: Conflict when the pod has a node, is being deleted, or is gated.
-func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool, admit Admit) error {
+func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool,
+	admit Admit) error {
 	if binding.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
@@ -67,7 +70,7 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 	if dryRun {
 		prefix = "" // as upstream's
 	}
-	assign := func(obj kinds.Object) (kinds.Object, error) {
+	assign := func(obj api.Object) (api.Object, error) {
 		pod, ok := obj.(*corev1.Pod)
 		if !ok {
 			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
@@ -85,7 +88,7 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 		if err != nil {
 			return err
 		}
-		_, err = assign(obj.DeepCopyObject().(kinds.Object))
+		_, err = assign(obj.DeepCopyObject().(api.Object))
 		return err
 	}
 	_, err := b.Objects.Update(ctx, pods, namespace, name, assign)
@@ -127,7 +130,8 @@ func demands(binding *corev1.Binding, pod *corev1.Pod, prefix string) error {
 
 func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
 	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, fmt.Errorf(format, args...))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name,
+			fmt.Errorf(format, args...))
 	}
 	if pod.DeletionTimestamp != nil {
 		return conflict("pod %s is being deleted, cannot be assigned to a host", pod.Name)
@@ -154,7 +158,8 @@ func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
 		}
 		maps.Copy(pod.Labels, binding.Labels)
 	}
-	setCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, metav1.NewTime(b.Clock.Now()))
+	setCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+		metav1.NewTime(b.Clock.Now()))
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -53,7 +53,8 @@ type Evicter struct {
 
 // Evict answers an eviction; nil means that the pod is being deleted. Errors are API status errors: 429 with a cause of
 // type DisruptionBudget when the budget doesn't allow it.
-func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool, admit Admit) error {
+func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool,
+	admit Admit) error {
 	if eviction.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
@@ -99,21 +100,25 @@ func deleteOptions(eviction *policyv1.Eviction, dryRun bool) (*metav1.DeleteOpti
 		options = eviction.DeleteOptions.DeepCopy()
 	}
 	if ptr.Deref(options.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: policyv1.GroupName, Kind: "Eviction"}, eviction.Name, field.ErrorList{
-			field.Invalid(field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
-				"can not be set for pod eviction, try after removing the option")})
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: policyv1.GroupName, Kind: "Eviction"}, eviction.Name,
+			field.ErrorList{
+				field.Invalid(field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+					"can not be set for pod eviction, try after removing the option")})
 	}
 	if all := []string{metav1.DryRunAll}; dryRun && len(options.DryRun) == 0 {
 		options.DryRun = all
 	} else if dryRun && !slices.Equal(options.DryRun, all) {
-		return nil, plain(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", all, options.DryRun))
+		return nil, plain(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", all,
+			options.DryRun))
 	}
 	return options, nil
 }
 
-// removeFree deletes the pod if no budget counts for it, and returns it as it is otherwise. Whether a pending pod counts
-// is true of one version of it, so only this version goes; it tries again with the next unless the client named one.
-func (e *Evicter) removeFree(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (pod *corev1.Pod, gone bool, err error) {
+// removeFree deletes the pod if no budget counts for it, and returns it as it is otherwise. Whether a pending pod
+// counts is true of one version of it, so only this version goes; it tries again with the next unless the client named
+// one.
+func (e *Evicter) removeFree(ctx context.Context, namespace, name string, options *metav1.DeleteOptions,
+	dryRun bool) (pod *corev1.Pod, gone bool, err error) {
 	for range attempts {
 		pod, err = objects.As[*corev1.Pod](e.Objects.Live(ctx, pods, namespace, name))
 		if err != nil || !ignoresBudget(pod) {
@@ -151,7 +156,8 @@ func precondition(pod *corev1.Pod, p *metav1.Preconditions) error {
 	}
 	conflict := func(what string, want, have any, perhaps string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, fmt.Errorf(
-			"the %s in the precondition (%v) does not match the %s in record (%v). The object might have been %s", what, want, what, have, perhaps))
+			"the %s in the precondition (%v) does not match the %s in record (%v). The object might have been %s", what,
+			want, what, have, perhaps))
 	}
 	if p.UID != nil && *p.UID != "" && *p.UID != pod.UID {
 		return conflict("UID", *p.UID, pod.UID, "deleted and then recreated")
@@ -200,33 +206,35 @@ func (e *Evicter) budget(ctx context.Context, pod *corev1.Pod) (*policyv1.PodDis
 	return found, nil
 }
 
-// spend takes one disruption from the budget, in one compare-and-swap, so that many evictions at once can't overdraw it.
+// spend takes one disruption from the budget, in one compare-and-swap, so that many evictions at once can't overdraw
+// it.
 func (e *Evicter) spend(ctx context.Context, budget *policyv1.PodDisruptionBudget, podName string, dryRun bool) error {
 	if dryRun {
 		return check(budget)
 	}
-	_, err := e.Objects.UpdateStatus(ctx, budgets, budget.Namespace, budget.Name, func(obj kinds.Object) (kinds.Object, error) {
-		b, ok := obj.(*policyv1.PodDisruptionBudget)
-		if !ok {
-			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
-		}
-		if err := check(b); err != nil {
-			return nil, err
-		}
-		b.Status.DisruptionsAllowed--
-		if b.Status.DisruptionsAllowed == 0 {
-			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
-				Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
-				LastTransitionTime: metav1.NewTime(e.Clock.Now()),
-			})
-		}
-		if b.Status.DisruptedPods == nil {
-			b.Status.DisruptedPods = map[string]metav1.Time{}
-		}
-		b.Status.DisruptedPods[podName] = metav1.NewTime(e.Clock.Now())
-		return b, nil
-	})
+	_, err := e.Objects.UpdateStatus(ctx, budgets, budget.Namespace, budget.Name,
+		func(obj api.Object) (api.Object, error) {
+			b, ok := obj.(*policyv1.PodDisruptionBudget)
+			if !ok {
+				return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
+			}
+			if err := check(b); err != nil {
+				return nil, err
+			}
+			b.Status.DisruptionsAllowed--
+			if b.Status.DisruptionsAllowed == 0 {
+				meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+					Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+					Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
+					LastTransitionTime: metav1.NewTime(e.Clock.Now()),
+				})
+			}
+			if b.Status.DisruptedPods == nil {
+				b.Status.DisruptedPods = map[string]metav1.Time{}
+			}
+			b.Status.DisruptedPods[podName] = metav1.NewTime(e.Clock.Now())
+			return b, nil
+		})
 	return err
 }
 
@@ -236,9 +244,11 @@ func check(b *policyv1.PodDisruptionBudget) error {
 	case s.ObservedGeneration < b.Generation:
 		return stillProcessed(b.Name)
 	case s.DisruptionsAllowed < 0:
-		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, b.Name, errors.New("pdb disruptions allowed is negative"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"},
+			b.Name, errors.New("pdb disruptions allowed is negative"))
 	case len(s.DisruptedPods) > maxDisrupted:
-		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, b.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"},
+			b.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	case s.DisruptionsAllowed == 0:
 		return refusal(0, whyNone(b))
 	}
@@ -252,17 +262,21 @@ func whyNone(b *policyv1.PodDisruptionBudget) string {
 	said := c != nil && c.Status == metav1.ConditionFalse && c.Message != ""
 	switch {
 	case said && c.Reason == policyv1.SyncFailedReason: // the numbers can't be trusted
-		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", b.Name, c.Message)
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s",
+			b.Name, c.Message)
 	case s.CurrentHealthy <= s.DesiredHealthy:
-		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name,
+			s.DesiredHealthy, s.CurrentHealthy)
 	case said:
-		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", b.Name, c.Reason, c.Message)
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", b.Name, c.Reason,
+			c.Message)
 	}
 	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", b.Name)
 }
 
 func stillProcessed(budget string) error {
-	return refusal(retrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
+	return refusal(retrySeconds,
+		fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }
 
 func refusal(retryAfter int, message string) error {
@@ -275,7 +289,7 @@ func refusal(retryAfter int, message string) error {
 // remove tells in the pod's status why it goes, and deletes it.
 func (e *Evicter) remove(ctx context.Context, pod *corev1.Pod, options *metav1.DeleteOptions, dryRun bool) error {
 	if !dryRun {
-		now, err := e.Objects.Update(ctx, pods, pod.Namespace, pod.Name, func(obj kinds.Object) (kinds.Object, error) {
+		now, err := e.Objects.Update(ctx, pods, pod.Namespace, pod.Name, func(obj api.Object) (api.Object, error) {
 			p, ok := obj.(*corev1.Pod)
 			if !ok {
 				return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))

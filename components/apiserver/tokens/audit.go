@@ -23,14 +23,16 @@ const (
 
 // auditIssued notes which token was given out.
 func auditIssued(ctx context.Context, c *claims) {
-	audit.AddAuditAnnotation(ctx, serviceaccount.IssuedCredentialIDAuditAnnotationKey, tokenjwt.CredentialIDForJTI(c.ID))
+	audit.AddAuditAnnotation(ctx, serviceaccount.IssuedCredentialIDAuditAnnotationKey,
+		tokenjwt.CredentialIDForJTI(c.ID))
 }
 
-// Use is what is counted of tokens; its values are upstream's names of the counters, without the prefix serviceaccount_.
+// Use is what is counted of tokens; its values are upstream's names of the counters, without the prefix
+// serviceaccount_.
 type Use string
 
-// The uses: of tokens in Secrets (of accounts, of users, marked as invalid, and all), and of those that pods get by default
-// and should exchange (in time, and too late).
+// The uses: of tokens in Secrets (of accounts, of users, marked as invalid, and all), and of those that pods get by
+// default and should exchange (in time, and too late).
 const (
 	UseLegacy      Use = "legacy_tokens_total"
 	UseLegacyAuto  Use = "legacy_auto_token_uses_total"
@@ -56,7 +58,9 @@ func (t *Tokens) noteSecret(ctx context.Context, account *corev1.ServiceAccount,
 	use, kind := UseLegacyOther, annotationLegacyOther
 	if slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == secret.Name }) {
 		use, kind = UseLegacyAuto, annotationLegacyAuto
-		warning.AddWarning(ctx, "", "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
+		warning.AddWarning(ctx, "",
+			"Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated "+
+				"secret-based tokens.")
 	}
 	audit.AddAuditAnnotation(ctx, kind, secret.Name)
 	t.cfg.Used(use)

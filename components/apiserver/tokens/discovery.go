@@ -24,8 +24,8 @@ type Discovery struct {
 	tokens *Tokens
 }
 
-// Discovery returns what serves the documents. It fails when the issuer or JWKSURI are no https URLs, or the issuer has what OpenID
-// forbids: the documents are then not to be served.
+// Discovery returns what serves the documents. It fails when the issuer or JWKSURI are no https URLs, or the issuer has
+// what OpenID forbids: the documents are then not to be served.
 func (t *Tokens) Discovery() (*Discovery, error) {
 	issuer, err := checkURL(t.cfg.Issuers[0])
 	if err == nil && (issuer.RawQuery != "" || issuer.Fragment != "") {
@@ -62,7 +62,8 @@ func (d *Discovery) ServeConfiguration(w http.ResponseWriter, _ *http.Request) {
 		ResponseTypes []string `json:"response_types_supported"`
 		SubjectTypes  []string `json:"subject_types_supported"`
 		Algorithms    []string `json:"id_token_signing_alg_values_supported"`
-	}{d.tokens.cfg.Issuers[0], d.tokens.cfg.JWKSURI, []string{"id_token"}, []string{"public"}, slices.Compact(algorithms)})
+	}{d.tokens.cfg.Issuers[0], d.tokens.cfg.JWKSURI, []string{"id_token"}, []string{"public"},
+		slices.Compact(algorithms)})
 }
 
 // ServeKeys answers KeysPath.
@@ -70,7 +71,7 @@ func (d *Discovery) ServeKeys(w http.ResponseWriter, _ *http.Request) {
 	d.serve(w, "application/jwk-set+json", jose.JSONWebKeySet{Keys: d.tokens.ring.Load().told})
 }
 
-// fresh is for how long the documents are good, unless somebody else has the keys.
+// fresh is how long the documents may be cached, unless an external signer holds the keys.
 const fresh = time.Hour
 
 func (d *Discovery) serve(w http.ResponseWriter, contentType string, document any) {

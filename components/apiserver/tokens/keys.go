@@ -42,7 +42,8 @@ func LoadKeys(files ...string) ([]crypto.PublicKey, error) {
 	return keys, nil
 }
 
-// publicKey gives a key its algorithm and an identity that is the same wherever the key is used: the hash of its DER form.
+// publicKey gives a key its algorithm and an identity that is the same wherever the key is used: the hash of its DER
+// form.
 func publicKey(key crypto.PublicKey) (jose.JSONWebKey, error) {
 	algorithm, err := algorithmOf(key)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -29,11 +29,13 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	info := &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.ServiceAccountName, UID: l.ServiceAccountUID}
+	info := &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.ServiceAccountName,
+		UID: l.ServiceAccountUID}
 	if t.cfg.NoLookup {
 		return info, nil
 	}
-	secret, err := objects.As[*corev1.Secret](t.lookup(ctx, corev1.Resource("secrets"), l.Namespace, &ref{Name: l.SecretName}))
+	secret, err := objects.As[*corev1.Secret](
+		t.lookup(ctx, corev1.Resource("secrets"), l.Namespace, &ref{Name: l.SecretName}))
 	switch {
 	case err != nil, secret.DeletionTimestamp != nil:
 		//lint:ignore ST1005 the text is upstream's
@@ -47,7 +49,7 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 	switch {
 	case err != nil:
 		return nil, err
-	case account.DeletionTimestamp != nil: // at once: nobody says goodbye with such a token
+	case account.DeletionTimestamp != nil: // at once: no pod terminates with such a token
 		return nil, fmt.Errorf("ServiceAccount %s/%s has been deleted", l.Namespace, l.ServiceAccountName)
 	case string(account.UID) != l.ServiceAccountUID:
 		return nil, fmt.Errorf("ServiceAccount UID (%s) does not match claim (%s)", account.UID, l.ServiceAccountUID)
@@ -56,9 +58,12 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 	if secret.Labels[invalidSinceLabel] != "" {
 		audit.AddAuditAnnotation(ctx, annotationInvalid, secret.Name+"/"+secret.Namespace)
 		t.cfg.Used(UseInvalid)
-		return nil, fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or "+
-			"manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this token",
-			l.Namespace, l.SecretName, l.Namespace, l.ServiceAccountName, invalidSinceLabel)
+		return nil,
+			fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the "+
+				"TokenRequest API or "+
+				"manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this "+
+				"token",
+				l.Namespace, l.SecretName, l.Namespace, l.ServiceAccountName, invalidSinceLabel)
 	}
 	t.noteSecret(ctx, account, secret)
 	return info, nil
@@ -80,27 +85,30 @@ func (c *claims) complete() error {
 	return nil
 }
 
-// noteDay writes the day of the last use onto the Secret, for the controller that cleans up. A server whose clock goes ahead may have written
-// tomorrow's. A failure is no reason to refuse the token.
+// noteDay writes the day of the last use onto the Secret, for the controller that cleans up. A server whose clock goes
+// ahead may have written tomorrow's. A failure is no reason to refuse the token.
 func (t *Tokens) noteDay(ctx context.Context, secret *corev1.Secret) {
 	now := t.cfg.Clock.Now().UTC()
 	today, tomorrow := now.Format(time.DateOnly), now.AddDate(0, 0, 1).Format(time.DateOnly)
 	if last := secret.Labels[lastUsedLabel]; last == today || last == tomorrow {
 		return
 	}
-	_, err := t.cfg.Objects.Update(ctx, corev1.Resource("secrets"), secret.Namespace, secret.Name, func(current kinds.Object) (kinds.Object, error) {
-		if current.GetUID() != secret.UID { // another token has its name by now
-			return nil, apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, fmt.Errorf("the UID is no longer %s", secret.UID))
-		}
-		labels := current.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[lastUsedLabel] = today
-		current.SetLabels(labels)
-		return current, nil
-	})
+	_, err := t.cfg.Objects.Update(ctx, corev1.Resource("secrets"), secret.Namespace, secret.Name,
+		func(current api.Object) (api.Object, error) {
+			if current.GetUID() != secret.UID { // another token has its name by now
+				return nil, apierrors.NewConflict(corev1.Resource("secrets"), secret.Name,
+					fmt.Errorf("the UID is no longer %s", secret.UID))
+			}
+			labels := current.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[lastUsedLabel] = today
+			current.SetLabels(labels)
+			return current, nil
+		})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The use of a token could not be noted", "secret", klog.KObj(secret))
+		klog.FromContext(ctx).Error(err, "Failed to update last-used label of token Secret", "secret",
+			klog.KObj(secret))
 	}
 }

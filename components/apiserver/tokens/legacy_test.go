@@ -27,7 +27,8 @@ func TestLegacySecretToken(t *testing.T) {
 	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
 		t.Error("accepted without its secret")
 	}
-	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte(token)}})
+	f.store.Put(corev1.Resource("secrets"),
+		&corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte(token)}})
 	response, ok, err := f.AuthenticateToken(context.Background(), token)
 	if !ok || response.User.GetName() != "system:serviceaccount:ns:builder" {
 		t.Error(ok, err)
@@ -37,11 +38,14 @@ func TestLegacySecretToken(t *testing.T) {
 		t.Errorf("the use is not noted: %v, %v", secret.GetLabels(), err)
 	}
 	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{Data: map[string][]byte{"token": []byte(token)},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tok", Labels: map[string]string{invalidSinceLabel: "2026-01-01"}}})
-	if _, ok, err := f.AuthenticateToken(context.Background(), token); ok || !strings.Contains(err.Error(), "has been marked invalid") {
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tok",
+			Labels: map[string]string{invalidSinceLabel: "2026-01-01"}}})
+	if _, ok, err := f.AuthenticateToken(context.Background(), token); ok ||
+		!strings.Contains(err.Error(), "has been marked invalid") {
 		t.Errorf("a token that was marked invalid: %v, %v", ok, err)
 	}
-	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte("other")}})
+	f.store.Put(corev1.Resource("secrets"),
+		&corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte("other")}})
 	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
 		t.Error("accepted though its secret holds another")
 	}
@@ -70,13 +74,21 @@ func TestLegacyRefusals(t *testing.T) {
 		want          string
 	}{
 		{"no subject", "", whole, func(*fixture) {}, "sub claim is missing"},
-		{"no secret", "system:serviceaccount:ns:builder", legacy{ServiceAccountName: "builder", ServiceAccountUID: "u", Namespace: "ns"}, func(*fixture) {}, "secretName claim is missing"},
+		{"no secret", "system:serviceaccount:ns:builder",
+			legacy{ServiceAccountName: "builder", ServiceAccountUID: "u", Namespace: "ns"}, func(*fixture) {},
+			"secretName claim is missing"},
 		{"other subject", "system:serviceaccount:ns:other", whole, func(*fixture) {}, "sub claim is invalid"},
-		{"secret gone", "", whole, func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "tok") }, "Token has been invalidated"},
-		{"account gone", "", whole, func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") }, `serviceaccounts "builder" not found`},
-		{"account going", "", whole, func(f *fixture) { account(f, "sa-uid", &now) }, "ServiceAccount ns/builder has been deleted"},
-		{"account made anew", "", whole, func(f *fixture) { account(f, "new", nil) }, "ServiceAccount UID (new) does not match claim (sa-uid)"},
-		{"other audience", "", whole, nil, `token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences ["vault"]`},
+		{"secret gone", "", whole, func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "tok") },
+			"Token has been invalidated"},
+		{"account gone", "", whole,
+			func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") },
+			`serviceaccounts "builder" not found`},
+		{"account going", "", whole, func(f *fixture) { account(f, "sa-uid", &now) },
+			"ServiceAccount ns/builder has been deleted"},
+		{"account made again", "", whole, func(f *fixture) { account(f, "new", nil) },
+			"ServiceAccount UID (new) does not match claim (sa-uid)"},
+		{"other audience", "", whole, nil,
+			`token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences ["vault"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, ecKey(t), nil)
@@ -88,9 +100,11 @@ func TestLegacyRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte(token)}})
+			f.store.Put(corev1.Resource("secrets"),
+				&corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte(token)}})
 			ctx := audit.WithAuditContext(t.Context())
-			if err := audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil); err != nil {
+			if err := audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata},
+				nil); err != nil {
 				t.Fatal(err)
 			}
 			if tt.change == nil {

@@ -33,7 +33,8 @@ type RemoteKey struct {
 // Algorithm tells whether tokens may be signed by it.
 func Algorithm(name string) bool { return slices.Contains(algorithms, jose.SignatureAlgorithm(name)) }
 
-// SetRemoteKeys replaces all keys by those of the Remote. A key of a kind that signs no tokens is no reason to refuse the others.
+// SetRemoteKeys replaces all keys by those of the Remote. A key of a kind that signs no tokens is no reason to refuse
+// the others.
 func (t *Tokens) SetRemoteKeys(keys []RemoteKey) {
 	ring := &keyring{verified: lru.New(rememberedTokens)}
 	for _, k := range keys {

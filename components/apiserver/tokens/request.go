@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/warning"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -45,22 +45,29 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 		return nil, err
 	}
 	if t.cfg.Remote == nil && t.ring.Load().signer == nil {
-		return nil, apierrors.NewServiceUnavailable("this API server has no key to sign service account tokens; set --service-account-signing-key-file")
+		return nil, apierrors.NewServiceUnavailable(
+			"this API server has no key to sign service account tokens; set --service-account-signing-key-file")
 	}
-	account, err := objects.As[*corev1.ServiceAccount](t.cfg.Objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
+	account, err := objects.As[*corev1.ServiceAccount](
+		t.cfg.Objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
 	if err != nil {
 		return nil, err
 	}
 	if out.UID != "" && out.UID != account.UID {
-		mismatch := fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", out.UID, account.UID)
+		mismatch := fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)",
+			out.UID, account.UID)
 		if !t.cfg.AnyUID {
-			return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name, mismatch)
+			return nil, apierrors.NewConflict(
+				schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name, mismatch)
 		}
 		audit.AddAuditAnnotation(ctx, "authentication.k8s.io/token-request-uid-mismatch", mismatch.Error())
-		warning.AddWarning(ctx, "", mismatch.Error()+" but TokenRequestServiceAccountUIDValidation is not enabled. In the future, this will return a conflict error")
+		warning.AddWarning(ctx, "",
+			mismatch.Error()+
+				" but TokenRequestServiceAccountUIDValidation is not enabled. In the future, this will return a conflict error")
 	}
 	now := t.cfg.Clock.Now()
-	out.Namespace, out.Name, out.UID, out.CreationTimestamp = namespace, name, cmp.Or(out.UID, account.UID), metav1.NewTime(now)
+	out.Namespace, out.Name, out.UID, out.CreationTimestamp = namespace, name, cmp.Or(out.UID, account.UID),
+		metav1.NewTime(now)
 	out.Status = authenticationv1.TokenRequestStatus{}
 	if len(out.Spec.Audiences) == 0 {
 		out.Spec.Audiences = slices.Clone(t.cfg.Audiences)
@@ -95,11 +102,13 @@ var requestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").G
 func named(r *authenticationv1.TokenRequest, namespace, name string) error {
 	if r.Name != "" && r.Name != name {
 		return apierrors.NewInvalid(requestKind, name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "name"), r.Name, "must match the service account name if specified")})
+			field.Invalid(field.NewPath("metadata", "name"), r.Name,
+				"must match the service account name if specified")})
 	}
 	if r.Namespace != "" && r.Namespace != namespace {
 		return apierrors.NewInvalid(requestKind, name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "namespace"), r.Namespace, "must match the service account namespace if specified")})
+			field.Invalid(field.NewPath("metadata", "namespace"), r.Namespace,
+				"must match the service account namespace if specified")})
 	}
 	return nil
 }
@@ -124,12 +133,14 @@ func check(r *authenticationv1.TokenRequest) error {
 	return nil
 }
 
-// lifetime returns how long the token lives. It shortens the request to what is allowed, and notes in b from when on a use
-// of an extended token is to be warned of.
-func (t *Tokens) lifetime(ctx context.Context, r *authenticationv1.TokenRequest, b *binding, now time.Time) time.Duration {
+// lifetime returns how long the token lives. It shortens the request to what is allowed, and notes in b from when on a
+// use of an extended token is to be warned of.
+func (t *Tokens) lifetime(ctx context.Context, r *authenticationv1.TokenRequest, b *binding,
+	now time.Time) time.Duration {
 	asked := *r.Spec.ExpirationSeconds
 	if most := int64(t.cfg.MaxExpiration / time.Second); most > 0 && asked > most {
-		warning.AddWarning(ctx, "", fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", asked, most))
+		warning.AddWarning(ctx, "",
+			fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", asked, most))
 		asked = most
 		r.Spec.ExpirationSeconds = &asked
 	}
@@ -168,7 +179,9 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 			return err
 		}
 		if pod.Spec.ServiceAccountName != b.ServiceAccount.Name {
-			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", b.ServiceAccount.Name))
+			return apierrors.NewBadRequest(
+				fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
+					b.ServiceAccount.Name))
 		}
 		uid = string(pod.UID)
 		b.Pod = &ref{pod.Name, uid}
@@ -194,18 +207,21 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	}
 	if to.UID != "" && uid != string(to.UID) {
 		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, to.Name,
-			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", to.UID))
+			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have "+
+				"been deleted and then recreated", to.UID))
 	}
 	return nil
 }
 
-// existing returns an object as it is stored now. A name that no object can have is refused as the store's keys would be.
-func (t *Tokens) existing(ctx context.Context, resource, namespace, name string) (kinds.Object, error) {
+// existing returns an object as it is stored now. A name that no object can have is refused as the store's keys would
+// be.
+func (t *Tokens) existing(ctx context.Context, resource, namespace, name string) (api.Object, error) {
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")
 	}
 	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(problems, ";")))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(problems, ";")))
 	}
 	return t.cfg.Objects.Live(ctx, corev1.Resource(resource), namespace, name)
 }

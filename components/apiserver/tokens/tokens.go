@@ -17,7 +17,8 @@ import (
 type Config struct {
 	// Issuers are the values of the claim "iss" that are accepted; the first is put into new tokens.
 	Issuers []string
-	// Remote signs new tokens, in the place of Signer and Keys. SetRemoteKeys is to be called before tokens are verified.
+	// Remote signs new tokens, in the place of Signer and Keys. SetRemoteKeys is to be called before tokens are
+	// verified.
 	Remote Remote
 	// Signer signs new tokens; nil makes TokenRequests fail.
 	Signer crypto.Signer
@@ -32,7 +33,8 @@ type Config struct {
 	// ExtendExpiration lets the tokens that pods get by default live for a year, for clients that don't read the file
 	// again. The kubelet renews it hourly all the same.
 	ExtendExpiration bool
-	// AnyUID lets requests for tokens name another UID than that of the service account, which is then noted in the audit and warned of.
+	// AnyUID lets requests for tokens name another UID than that of the service account, which is then noted in the
+	// audit and warned of.
 	AnyUID bool
 	// NoLookup accepts tokens in Secrets without looking whether the Secret still holds them.
 	NoLookup bool

@@ -27,7 +27,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
@@ -47,7 +47,8 @@ func newFixture(t testing.TB, signer crypto.Signer, change func(*Config)) *fixtu
 		ObjectMeta: meta("ns", "pod", "pod-uid"), Spec: corev1.PodSpec{ServiceAccountName: "builder", NodeName: "n1"}})
 	f.store.Put(corev1.Resource("nodes"), &corev1.Node{ObjectMeta: meta("", "n1", "node-uid")})
 	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "s", "secret-uid")})
-	cfg := Config{Issuers: []string{issuer}, Signer: signer, ExtendExpiration: true, Objects: f.store, Clock: f.clock, JWKSURI: issuer + KeysPath}
+	cfg := Config{Issuers: []string{issuer}, Signer: signer, ExtendExpiration: true, Objects: f.store, Clock: f.clock,
+		JWKSURI: issuer + KeysPath}
 	if change != nil {
 		change(&cfg)
 	}
@@ -71,7 +72,8 @@ func ecKey(t testing.TB) crypto.Signer {
 }
 
 func bound(kind, name string, seconds int64, audiences ...string) *authenticationv1.TokenRequest {
-	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To(seconds)}}
+	r := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To(seconds)}}
 	if kind != "" {
 		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}
 	}
@@ -113,7 +115,8 @@ func TestRoundTrip(t *testing.T) {
 						t.Errorf("extra %s = %v, want %s", key, got, want)
 					}
 				}
-				if id := u.GetExtra()["authentication.kubernetes.io/credential-id"]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") {
+				if id := u.GetExtra()["authentication.kubernetes.io/credential-id"]; len(id) != 1 ||
+					!strings.HasPrefix(id[0], "JTI=") {
 					t.Errorf("credential id %v", id)
 				}
 			}
@@ -131,28 +134,38 @@ func TestTokensEnd(t *testing.T) {
 	}{
 		{"expired", bound("", "", 600), func(f *fixture) { f.clock.Step(661 * time.Second) }, "expired"},
 		{"not yet valid", bound("", "", 600), func(f *fixture) { f.clock.Step(-61 * time.Second) }, "not valid yet"},
-		{"account deleted", bound("", "", 600), func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") }, `serviceaccounts "builder" not found`},
+		{"account deleted", bound("", "", 600),
+			func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") },
+			`serviceaccounts "builder" not found`},
 		{"account long on its way out", bound("", "", 600), func(f *fixture) {
 			m := meta("ns", "builder", "sa-uid")
 			m.DeletionTimestamp = &long
 			f.store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: m})
 		}, "service account ns/builder has been deleted"},
 		{"account made anew", bound("", "", 600), func(f *fixture) {
-			f.store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: meta("ns", "builder", "other")})
+			f.store.Put(corev1.Resource("serviceaccounts"),
+				&corev1.ServiceAccount{ObjectMeta: meta("ns", "builder", "other")})
 		}, "does not match claim"},
-		{"pod deleted", bound("Pod", "pod", 600), func(f *fixture) { f.store.Remove(corev1.Resource("pods"), "ns", "pod") }, "invalidated"},
+		{"pod deleted", bound("Pod", "pod", 600),
+			func(f *fixture) { f.store.Remove(corev1.Resource("pods"), "ns", "pod") }, "invalidated"},
 		{"pod long on its way out", bound("Pod", "pod", 600), func(f *fixture) {
 			m := meta("ns", "pod", "pod-uid")
 			m.DeletionTimestamp = &long
 			f.store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: m})
 		}, "invalidated"},
-		{"secret deleted", bound("Secret", "s", 600), func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "s") }, "invalidated"},
-		{"node deleted", bound("Node", "n1", 600), func(f *fixture) { f.store.Remove(corev1.Resource("nodes"), "", "n1") }, "invalidated"},
+		{"secret deleted", bound("Secret", "s", 600),
+			func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "s") }, "invalidated"},
+		{"node deleted", bound("Node", "n1", 600),
+			func(f *fixture) { f.store.Remove(corev1.Resource("nodes"), "", "n1") }, "invalidated"},
 		{"other audience", bound("", "", 600, "vault"), func(*fixture) {}, "target audiences"},
-		{"other audience, and expired", bound("", "", 600, "vault"), func(f *fixture) { f.clock.Step(time.Hour) }, "target audiences"},
-		{"other key", bound("", "", 600), func(f *fixture) { _ = f.SetKeys(ecKey(t), nil) }, "invalid signature, no keys found"},
-		{"expired, by a clock that goes ahead", bound("", "", 600), func(f *fixture) { f.clock.Step(659 * time.Second) }, ""},
-		{"not yet valid, by a clock that is behind", bound("", "", 600), func(f *fixture) { f.clock.Step(-59 * time.Second) }, ""},
+		{"other audience, and expired", bound("", "", 600, "vault"), func(f *fixture) { f.clock.Step(time.Hour) },
+			"target audiences"},
+		{"other key", bound("", "", 600), func(f *fixture) { _ = f.SetKeys(ecKey(t), nil) },
+			"invalid signature, no keys found"},
+		{"expired, by a clock that goes ahead", bound("", "", 600),
+			func(f *fixture) { f.clock.Step(659 * time.Second) }, ""},
+		{"not yet valid, by a clock that is behind", bound("", "", 600),
+			func(f *fixture) { f.clock.Step(-59 * time.Second) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, ecKey(t), nil)
@@ -189,7 +202,7 @@ func TestNodeOfPodMayGo(t *testing.T) {
 // behind is a store of which memory doesn't know the nodes yet.
 type behind struct{ *objectstest.Store }
 
-func (b behind) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (b behind) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	if resource == corev1.Resource("nodes") {
 		return nil, apierrors.NewNotFound(resource, name)
 	}
@@ -251,7 +264,8 @@ func TestExpiration(t *testing.T) {
 			if got := out.Status.ExpirationTimestamp.Sub(f.clock.Now()); got != tt.shown {
 				t.Errorf("shown %v, want %v", got, tt.shown)
 			}
-			if payload, _ := base64.RawURLEncoding.DecodeString(strings.Split(out.Status.Token, ".")[1]); !strings.Contains(string(payload), `"aud":["`) {
+			if payload, _ := base64.RawURLEncoding.DecodeString(
+				strings.Split(out.Status.Token, ".")[1]); !strings.Contains(string(payload), `"aud":["`) {
 				t.Errorf("claims %s", payload)
 			}
 			if (c.Kubernetes.WarnAfter != nil) != (tt.life == extendedLife) {
@@ -263,7 +277,8 @@ func TestExpiration(t *testing.T) {
 
 func TestRequestRefusals(t *testing.T) {
 	f := newFixture(t, ecKey(t), nil)
-	f.store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: meta("ns", "other", "u"), Spec: corev1.PodSpec{ServiceAccountName: "else"}})
+	f.store.Put(corev1.Resource("pods"),
+		&corev1.Pod{ObjectMeta: meta("ns", "other", "u"), Spec: corev1.PodSpec{ServiceAccountName: "else"}})
 	wrongUID := bound("Pod", "pod", 600)
 	wrongUID.Spec.BoundObjectRef.UID = "stale"
 	for _, tt := range []struct {
@@ -281,7 +296,8 @@ func TestRequestRefusals(t *testing.T) {
 		{"wrong kind", bound("ConfigMap", "x", 600), apierrors.IsBadRequest},
 		{"wrong name", &authenticationv1.TokenRequest{ObjectMeta: meta("ns", "else", "")}, apierrors.IsInvalid},
 		{"wrong namespace", &authenticationv1.TokenRequest{ObjectMeta: meta("elsewhere", "", "")}, apierrors.IsInvalid},
-		{"uid of another account", &authenticationv1.TokenRequest{ObjectMeta: meta("", "", "stale")}, apierrors.IsConflict},
+		{"uid of another account", &authenticationv1.TokenRequest{ObjectMeta: meta("", "", "stale")},
+			apierrors.IsConflict},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := f.Request(context.Background(), "ns", "builder", tt.request, admitted); !tt.is(err) {
@@ -294,7 +310,8 @@ func TestRequestRefusals(t *testing.T) {
 	if _, err := f.Request(context.Background(), "ns", "builder", otherVersion, admitted); err != nil {
 		t.Errorf("another version of the pod: %v", err)
 	}
-	if _, err := f.Request(context.Background(), "ns", "nobody", bound("", "", 600), admitted); !apierrors.IsNotFound(err) {
+	if _, err := f.Request(context.Background(), "ns", "nobody", bound("", "", 600),
+		admitted); !apierrors.IsNotFound(err) {
 		t.Errorf("unknown account: %v", err)
 	}
 }
@@ -307,21 +324,26 @@ func TestForgeries(t *testing.T) {
 	parts := strings.Split(good, ".")
 	stranger := newFixture(t, ecKey(t), nil)
 	stranger.clock.SetTime(f.clock.Now())
-	hmac, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte("0123456789abcdef0123456789abcdef")}, nil)
+	hmac, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte("0123456789abcdef0123456789abcdef")},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	symmetric, err := jwt.Signed(hmac).Claims(newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}}, f.clock.Now(), time.Hour)).Serialize()
+	symmetric, err := jwt.Signed(hmac).Claims(
+		newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}},
+			f.clock.Now(), time.Hour)).Serialize()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mismatch := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}}, f.clock.Now(), time.Hour)
+	mismatch := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}},
+		f.clock.Now(), time.Hour)
 	mismatch.Subject = "system:serviceaccount:kube-system:admin"
 	wrongSubject, err := f.sign(t.Context(), mismatch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	endless := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}}, f.clock.Now(), time.Hour)
+	endless := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}},
+		f.clock.Now(), time.Hour)
 	endless.Expiry = nil
 	noExpiry, err := f.sign(t.Context(), endless)
 	if err != nil {
@@ -409,7 +431,8 @@ func FuzzAuthenticateToken(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0." + parts[1] + ".")
 	f.Fuzz(func(t *testing.T, token string) {
 		// A signature can be written in more than one way; what is signed can't.
-		if response, ok, _ := fix.AuthenticateToken(context.Background(), token); ok && !strings.HasPrefix(token, parts[0]+"."+parts[1]+".") {
+		if response, ok, _ := fix.AuthenticateToken(context.Background(), token); ok &&
+			!strings.HasPrefix(token, parts[0]+"."+parts[1]+".") {
 			t.Errorf("accepted %q as %v", token, response.User)
 		}
 	})

@@ -22,7 +22,7 @@ import (
 	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // deletionLeeway is how long a token outlives the deletion of what it is bound to, so that a pod can say goodbye.
@@ -38,14 +38,15 @@ var (
 	errInvalidated = errors.New("service account token has been invalidated")
 	errSignature   = jose.ErrCryptoFailure // whatever is wrong with it: upstream says no more
 	errNoKeys      = errors.New("invalid signature, no keys found")
-	errUnread      = errors.New("not a token that is signed") // is told to nobody: another authenticator may know it
+	// isn't returned to clients: another authenticator may know the token
+	errUnread = errors.New("not a token that is signed")
 )
 
 // algorithms that signatures may have.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// AuthenticateToken implements authenticator.Token. A token of another issuer is no error: another authenticator may know
-// it.
+// AuthenticateToken implements authenticator.Token. A token of another issuer is no error: another authenticator may
+// know it.
 func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	if len(token) > maxTokenBytes {
 		return nil, false, nil
@@ -129,7 +130,7 @@ func (t *Tokens) verify(ctx context.Context, token string, hash [sha256.Size]byt
 	}
 	if t.cfg.Remote != nil && !ring.knows(kid) {
 		if err := t.cfg.Remote.Refresh(ctx); err != nil {
-			klog.FromContext(ctx).Error(err, "Looking for the key of a service account token", "kid", kid)
+			klog.FromContext(ctx).Error(err, "Failed to find key of service account token", "kid", kid)
 			return nil, errNoKeys
 		}
 		ring = t.ring.Load()
@@ -170,8 +171,8 @@ func (t *Tokens) checkTimes(c *claims) error {
 	return nil
 }
 
-// checkAudiences returns those for which the token was asked and made. Tokens in Secrets name none and are for this server; they are noted
-// even if they turn out to be of no use.
+// checkAudiences returns those for which the token was asked and made. Tokens in Secrets name none and are for this
+// server; they are noted even if they turn out to be of no use.
 func (t *Tokens) checkAudiences(ctx context.Context, c *claims) (authenticator.Audiences, error) {
 	made := authenticator.Audiences(c.Audience)
 	if len(made) == 0 {
@@ -250,19 +251,23 @@ func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, name
 	obj, err := t.lookup(ctx, resource, namespace, r)
 	switch {
 	case err != nil:
-		klog.FromContext(ctx).V(4).Info("What a service account token is bound to could not be read", "resource", resource.Resource, "err", err)
+		klog.FromContext(ctx).V(4).Info("Failed to read bound object of service account token", "resource",
+			resource.Resource, "err", err)
 		return errInvalidated
 	case string(obj.GetUID()) != r.UID:
 		what := strings.TrimSuffix(resource.Resource, "s")
-		return fmt.Errorf("%s UID (%s) does not match service account %s ref claim (%s)", what, obj.GetUID(), what, r.UID)
+		return fmt.Errorf("%s UID (%s) does not match service account %s ref claim (%s)", what, obj.GetUID(), what,
+			r.UID)
 	case t.gone(obj):
 		return errInvalidated
 	}
 	return nil
 }
 
-// lookup returns an object. Memory may be a moment old: what it doesn't know, or knows as another of the name, is read from the store.
-func (t *Tokens) lookup(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) (kinds.Object, error) {
+// lookup returns an object. Memory may be a moment old: what it doesn't know, or knows as another of the name, is read
+// from the store.
+func (t *Tokens) lookup(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) (api.Object,
+	error) {
 	obj, err := t.cfg.Objects.Get(ctx, resource, namespace, r.Name)
 	if apierrors.IsNotFound(err) || (err == nil && r.UID != "" && string(obj.GetUID()) != r.UID) {
 		return t.cfg.Objects.Live(ctx, resource, namespace, r.Name)

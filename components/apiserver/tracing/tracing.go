@@ -1,5 +1,5 @@
-// Package tracing tells what a request does, one step after another: to those who trace it, as spans that are called what upstream
-// calls them (https://kubernetes.io/docs/concepts/cluster-administration/system-traces/), and to the log if it takes long.
+// Package tracing records the steps of a request: as spans with upstream's names
+// (https://kubernetes.io/docs/concepts/cluster-administration/system-traces/), and in the log if it takes long.
 package tracing
 
 import (
@@ -16,16 +16,18 @@ import (
 // slow is how long a request may take before the log tells what it did meanwhile.
 const slow = 500 * time.Millisecond
 
-// most is how many steps are remembered for the log: there is room for as many as a request has that does nothing again.
+// most is how many steps are remembered for the log: there is room for as many as a request has that does nothing
+// again.
 const most = 8
 
-// scope is who makes the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "quintet.dev/quintet/components/apiserver/tracing"
 
-// Steps are those of one request. They are used by one goroutine at a time; the zero value notes nothing until it begins.
+// Steps are those of one request. They are used by one goroutine at a time; the zero value notes nothing until it
+// begins.
 type Steps struct {
 	name  string
-	span  trace.Span // nil if nobody traces the request
+	span  trace.Span // nil if the request isn't traced
 	begin time.Time
 	done  [most]step
 	n     int
@@ -36,8 +38,8 @@ type step struct {
 	after time.Duration // the begin
 }
 
-// Begin begins what has a name, and returns the context for all that it does. It is told by its traits, which only who traces it wants
-// to know at once.
+// Begin begins a named operation, and returns the context for all that it does. It is described by its traits, which
+// are added at once only if it is traced.
 func (s *Steps) Begin(ctx context.Context, name string, traits func() []attribute.KeyValue) context.Context {
 	s.name, s.begin = name, time.Now()
 	parent := trace.SpanFromContext(ctx)
@@ -65,7 +67,7 @@ func (s *Steps) Reach(name string) {
 // Part begins the span of a part, which the caller ends.
 func (s *Steps) Part(ctx context.Context, name string) trace.Span {
 	if s.span == nil {
-		return nobody
+		return noopSpan
 	}
 	_, span := Part(ctx, name)
 	return span
@@ -105,15 +107,15 @@ func AuditID(header http.Header) attribute.KeyValue {
 	return attribute.String("audit-id", id[:min(len(id), longestAuditID)])
 }
 
-// Part begins a span of a part of what ctx is about, which the caller ends, and returns the context for what is done in it. If nobody
-// traces that, it is a span that does nothing.
+// Part begins a span of a part of what ctx is about, which the caller ends, and returns the context for what is done in
+// it. If the request isn't traced, the span does nothing.
 func Part(ctx context.Context, name string) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
-		return ctx, nobody
+		return ctx, noopSpan
 	}
 	return parent.TracerProvider().Tracer(scope).Start(ctx, name)
 }
 
-// nobody is the span of what isn't traced. It has no state.
-var nobody = trace.SpanFromContext(context.Background())
+// noopSpan is the span of what isn't traced. It has no state.
+var noopSpan = trace.SpanFromContext(context.Background())

@@ -18,7 +18,7 @@ type Balancer struct {
 	Addresses []netip.Addr
 	// HealthPort is the health check node port of a Service whose external traffic policy is Local; 0 is for Cluster.
 	HealthPort uint16
-	// Sticky is for Services with session affinity: all connections go to one node, which knows where they went before.
+	// Sticky is for Services with session affinity: all connections go to one node, which holds the affinity state.
 	Sticky bool
 }
 

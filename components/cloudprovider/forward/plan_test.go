@@ -79,20 +79,24 @@ func TestPlan(t *testing.T) {
 	}{
 		"Cluster, all healthy": {
 			Balancer{}, []health.Target{at("10.0.0.2", proxy), at("10.0.0.3", proxy), at("10.0.0.4", proxy)},
-			[]netip.Addr{ip("10.0.0.2"), ip("10.0.0.3"), ip("10.0.0.4")}, []netip.Addr{ip("fd00::2"), ip("fd00::4")}, proxy,
+			[]netip.Addr{ip("10.0.0.2"), ip("10.0.0.3"), ip("10.0.0.4")},
+			[]netip.Addr{ip("fd00::2"), ip("fd00::4")}, proxy,
 		},
 		"Cluster, one healthy": {
-			Balancer{}, []health.Target{at("10.0.0.4", proxy)}, []netip.Addr{ip("10.0.0.4")}, []netip.Addr{ip("fd00::4")}, proxy,
+			Balancer{}, []health.Target{at("10.0.0.4", proxy)}, []netip.Addr{ip("10.0.0.4")},
+			[]netip.Addr{ip("fd00::4")}, proxy,
 		},
 		"Cluster, none known to be healthy": {
 			Balancer{}, nil,
-			[]netip.Addr{ip("10.0.0.2"), ip("10.0.0.3"), ip("10.0.0.4")}, []netip.Addr{ip("fd00::2"), ip("fd00::4")}, proxy,
+			[]netip.Addr{ip("10.0.0.2"), ip("10.0.0.3"), ip("10.0.0.4")},
+			[]netip.Addr{ip("fd00::2"), ip("fd00::4")}, proxy,
 		},
 		"Local, one has endpoints": {
 			Balancer{HealthPort: 31000}, []health.Target{at("10.0.0.2", proxy), at("10.0.0.3", 31000)},
 			[]netip.Addr{ip("10.0.0.3")}, nil, 31000,
 		},
-		"Local, none has endpoints": {Balancer{HealthPort: 31000}, []health.Target{at("10.0.0.2", proxy)}, nil, nil, 31000},
+		"Local, none has endpoints": {Balancer{HealthPort: 31000}, []health.Target{at("10.0.0.2", proxy)}, nil,
+			nil, 31000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.balancer.Addresses = []netip.Addr{lb6, lb4}

@@ -1,4 +1,4 @@
-// Package health asks nodes again and again whether they take packets of load balancers.
+// Package health polls nodes whether they accept packets of load balancers.
 package health
 
 import (
@@ -22,7 +22,7 @@ const tolerated = 1
 // Target is a health check of a node: kube-proxy's own, or the health check node port of a Service.
 type Target = netip.AddrPort
 
-// Prober asks targets by GET /healthz. It is safe for concurrent use.
+// Prober probes targets by GET /healthz. It is safe for concurrent use.
 type Prober struct {
 	client  *http.Client
 	clock   clock.WithTicker
@@ -40,7 +40,7 @@ type probe struct {
 	failures int  // belongs to the probe's goroutine
 }
 
-// New returns a prober that asks each target once per period, and calls changed when an answer is another one.
+// New returns a prober that probes each target once per period, and calls changed when a result changes.
 func New(period, timeout time.Duration, clock clock.WithTicker, changed func()) *Prober {
 	return &Prober{
 		client: &http.Client{
@@ -54,7 +54,7 @@ func New(period, timeout time.Duration, clock clock.WithTicker, changed func()) 
 	}
 }
 
-// Watch asks just these targets from now on, until ctx ends. What is known of those that were asked before stays.
+// Watch probes exactly these targets from now on, until ctx ends. Results of targets that were probed before are kept.
 func (p *Prober) Watch(ctx context.Context, targets map[Target]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

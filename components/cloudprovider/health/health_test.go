@@ -82,7 +82,7 @@ func TestAnswersAreFollowed(t *testing.T) {
 	}
 }
 
-// One question without an answer is tolerated, a refused connection is not.
+// One probe without a response is tolerated, a refused connection is not.
 func TestSilenceAndRefusal(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	n := newNode(t, http.StatusOK)

@@ -27,7 +27,7 @@ var (
 	allNodes     = netip.IPv6LinkLocalAllNodes()
 )
 
-// query asks who has an address.
+// query sends an ARP request or neighbor solicitation for an address.
 type query struct {
 	target netip.Addr
 	from   netip.Addr // may be unspecified
@@ -72,7 +72,7 @@ func parseSolicitation(mac net.HardwareAddr, b []byte) (query, bool) {
 	}, true
 }
 
-// answer is the frame that tells the asker that mac has the address.
+// answer is the reply frame that maps the address to mac.
 func answer(q query, mac net.HardwareAddr) []byte {
 	if q.target.Is4() {
 		return arp(arpReply, mac, q.target, q.mac, q.from)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is what the machine knows of the link that clients and nodes are on.
+// Network describes the link that clients and nodes are on.
 type Network struct {
 	Interface string
 	// Prefixes are the interface's addresses, but for link-local ones, with the lengths of their networks' prefixes.

@@ -14,8 +14,9 @@ var network = &Network{
 
 func TestReserved(t *testing.T) {
 	for address, want := range map[string]bool{
-		"10.0.1.0": true, "10.0.1.1": true, "10.0.1.2": true, "10.0.1.3": false, "10.0.1.254": false, "10.0.1.255": true,
-		"fd00::": true, "fd00::2": true, "fd00::3": false, "fd00::ffff:ffff:ffff:ffff": false,
+		"10.0.1.0": true, "10.0.1.1": true, "10.0.1.2": true, "10.0.1.3": false, "10.0.1.254": false,
+		"10.0.1.255": true,
+		"fd00::":     true, "fd00::2": true, "fd00::3": false, "fd00::ffff:ffff:ffff:ffff": false,
 	} {
 		if got := network.Reserved(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v", address, got)

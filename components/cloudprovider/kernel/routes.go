@@ -14,7 +14,7 @@ import (
 	"quintet.dev/quintet/components/cloudprovider/forward"
 )
 
-// protocol marks our routes in the kernel's table, so that they are told from those of others.
+// protocol marks our routes in the kernel's table, to distinguish them from other routes.
 const protocol = 82
 
 // nextHops are the slots of a route as the kernel takes them: one by one for IPv4, where the order decides which
@@ -80,7 +80,7 @@ func describe(e *netlink.Route) string {
 	return strings.Join(hops, ", ")
 }
 
-// syncRoutes makes the kernel hold just these of our routes. It goes on after a failure.
+// syncRoutes makes the kernel hold just these of our routes. It continues after a failure.
 func (k *Kernel) syncRoutes(wanted []forward.Route) error {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: protocol}
 	present, err := k.handle.RouteListFiltered(netlink.FAMILY_ALL, filter,

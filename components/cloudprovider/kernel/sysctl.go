@@ -14,8 +14,8 @@ type setting struct {
 	right []string
 }
 
-// settings are what forwarding in and out by one interface takes. A sender is not told of the shorter way past this
-// machine, and packets need not come by the interface that leads back.
+// settings are what forwarding in and out by one interface takes. No ICMP redirect is sent for the shorter way past
+// this machine, and packets need not come by the interface that leads back.
 func settings(name string, four, six bool) []setting {
 	var all []setting
 	if four {

@@ -20,7 +20,7 @@ var (
 // maxHostBits bounds how many addresses of a prefix are used: 65,536 are more than a cluster has Services.
 const maxHostBits = 16
 
-// Pool knows the owner of each address. It is not safe for concurrent use.
+// Pool holds the owner of each address. It is not safe for concurrent use.
 type Pool struct {
 	prefixes []netip.Prefix
 	reserved func(netip.Addr) bool

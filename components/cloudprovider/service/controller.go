@@ -18,9 +18,9 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/reconcile"
 )
 
 const (
@@ -52,7 +52,7 @@ type Config struct {
 	Nodes         cache.SharedIndexInformer
 	Events        record.EventRecorder
 	LoadBalancers LoadBalancers
-	// Class is served beside Services without a class.
+	// Class is served in addition to Services without a class.
 	Class string
 	Clock clock.WithTicker
 }
@@ -62,20 +62,20 @@ type Controller struct {
 	client        typedcore.ServicesGetter
 	services      corelisters.ServiceLister
 	nodes         corelisters.NodeLister
-	synced        []cache.InformerSynced
 	events        record.EventRecorder
 	loadBalancers LoadBalancers
 	class         string
-	queue         workqueue.TypedRateLimitingInterface[string]
+	loop          *reconcile.Loop[string]
 
 	// The fields below belong to Run's goroutine.
 	known   map[string]*v1.Service           // with a load balancer, as they were synced last
 	written map[string]v1.LoadBalancerStatus // the last status of each of them that was written
 	waiting sets.Set[string]                 // Services whose load balancer could not be made
-	hosts   sets.Set[string]                 // names of the nodes that load balancers lead to; nil before they are known
+	// names of the nodes that load balancers lead to; nil before they are known
+	hosts sets.Set[string]
 }
 
-// New returns a controller that hears of objects as soon as the informers are started.
+// New returns a controller that handles events as soon as the informers are started.
 func New(config Config) (*Controller, error) {
 	c := &Controller{
 		client:        config.Client,
@@ -84,13 +84,12 @@ func New(config Config) (*Controller, error) {
 		events:        config.Events,
 		loadBalancers: config.LoadBalancers,
 		class:         config.Class,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: "service", Clock: config.Clock},
-		),
-		known: map[string]*v1.Service{}, written: map[string]v1.LoadBalancerStatus{}, waiting: sets.New[string](),
+		known:         map[string]*v1.Service{}, written: map[string]v1.LoadBalancerStatus{}, waiting: sets.New[string](),
 	}
-	services, err := config.Services.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	c.loop = reconcile.New(reconcile.Config{
+		Name: "service", Clock: config.Clock, MinDelay: minRetryDelay, MaxDelay: maxRetryDelay,
+	}, c.sync)
+	err := c.loop.Watch(config.Services, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if svc, ok := object.(*v1.Service); ok && (c.wantsLoadBalancer(svc) || c.needsCleanup(svc)) {
 				c.enqueue(svc)
@@ -102,14 +101,13 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := func(any) { c.queue.Add(nodesKey) }
-	nodes, err := config.Nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	changed := func(any) { c.loop.Add(nodesKey) }
+	err = c.loop.Watch(config.Nodes, cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.synced = []cache.InformerSynced{services.HasSynced, nodes.HasSynced}
 	return c, nil
 }
 
@@ -130,15 +128,14 @@ func (c *Controller) updated(old, now any) {
 
 func (c *Controller) enqueue(object any) {
 	if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-		c.queue.Add(key)
+		c.loop.Add(key)
 	}
 }
 
 // Run syncs until ctx ends. Load balancers stay.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.queue.ShutDown()
-	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-		return ctx.Err()
+	if err := c.loop.WaitForSync(ctx); err != nil {
+		return err
 	}
 	all, err := c.services.List(labels.Everything())
 	if err != nil {
@@ -148,21 +145,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.syncNodes(); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
-	for {
-		key, end := c.queue.Get()
-		if end {
-			return ctx.Err()
-		}
-		if err := c.sync(ctx, key); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Failed to sync a Service; retrying", "service", key)
-			c.queue.AddRateLimited(key)
-		} else {
-			c.queue.Forget(key)
-		}
-		c.queue.Done(key)
-	}
+	return c.loop.Run(ctx)
 }
 
 // adopt hands over Services that have addresses, the oldest first.
@@ -265,8 +248,8 @@ func (c *Controller) delete(ctx context.Context, key string, svc *v1.Service) er
 	if exists {
 		c.events.Event(svc, v1.EventTypeNormal, "DeletingLoadBalancer", "Deleting load balancer")
 	}
-	// The removal of the load balancer can't fail. It comes last, as an address is free for another Service from then on,
-	// and must not be in two statuses.
+	// The removal of the load balancer can't fail. It comes last, as an address is free for another Service from then
+	// on, and must not be in two statuses.
 	if err := c.release(ctx, key, svc); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("failed to remove load balancer cleanup finalizer: %w", err)
 	}
@@ -282,8 +265,7 @@ func (c *Controller) delete(ctx context.Context, key string, svc *v1.Service) er
 // retryWaiting syncs the Services soon whose load balancers could not be made, as an address may be free now.
 func (c *Controller) retryWaiting() {
 	for key := range c.waiting {
-		c.queue.Forget(key)
-		c.queue.Add(key)
+		c.loop.Retry(key)
 	}
 }
 

@@ -118,7 +118,8 @@ func start(t *testing.T, class string, free []string, objects ...*v1.Service) *f
 
 func (f *fixture) create(svc *v1.Service) {
 	f.t.Helper()
-	if _, err := f.client.CoreV1().Services(svc.Namespace).Create(f.t.Context(), svc, metav1.CreateOptions{}); err != nil {
+	if _, err := f.client.CoreV1().Services(svc.Namespace).Create(f.t.Context(), svc,
+		metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -312,7 +313,8 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 		client: client.CoreV1(), events: record.NewFakeRecorder(10), loadBalancers: lost,
 		known: map[string]*v1.Service{}, written: map[string]v1.LoadBalancerStatus{}, waiting: sets.New[string](),
 	}
-	if err := c.delete(t.Context(), "default/a", svc); err == nil || !strings.Contains(err.Error(), "refused") || len(lost.free) > 0 {
+	if err := c.delete(t.Context(), "default/a", svc); err == nil || !strings.Contains(err.Error(), "refused") ||
+		len(lost.free) > 0 {
 		t.Errorf("got %v, free %v", err, lost.free)
 	}
 	refused = false

@@ -20,10 +20,10 @@ const finalizer = "service.kubernetes.io/load-balancer-cleanup"
 // toBeDeletedTaint is what the cluster autoscaler marks nodes with that it is about to remove.
 const toBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
-// change is an event that tells of a changed field.
+// change is an event about a changed field.
 type change struct{ reason, message string }
 
-// wantsLoadBalancer tells whether a Service asks this controller for a load balancer.
+// wantsLoadBalancer tells whether a Service requests a load balancer of this controller.
 func (c *Controller) wantsLoadBalancer(svc *v1.Service) bool {
 	return svc.Spec.Type == v1.ServiceTypeLoadBalancer && c.ofClass(svc)
 }

@@ -1,5 +1,5 @@
-// Package bootstrapsigner signs config map kube-public/cluster-info with every bootstrap token that is for that, so that who
-// joins a cluster with nothing but a token can trust what the config map says of it
+// Package bootstrapsigner signs ConfigMap kube-public/cluster-info with every bootstrap token that allows signing, so
+// that a node that joins a cluster with only a token can trust the ConfigMap
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/#configmap-signing).
 package bootstrapsigner
 
@@ -81,7 +81,8 @@ func signers(all []*v1.Secret, now time.Time) map[string]string {
 	for _, s := range all {
 		id, named := secrets.ParseName(s.Name)
 		token := secrets.GetData(s, api.BootstrapTokenSecretKey)
-		if s.Type == v1.SecretTypeBootstrapToken && named && secrets.GetData(s, api.BootstrapTokenIDKey) == id && token != "" &&
+		if s.Type == v1.SecretTypeBootstrapToken && named && secrets.GetData(s, api.BootstrapTokenIDKey) == id &&
+			token != "" &&
 			secrets.GetData(s, api.BootstrapTokenUsageSigningKey) == "true" && !secrets.HasExpired(s, now) {
 			out[id] = token
 		}

@@ -20,8 +20,10 @@ var now = time.Date(2026, 6, 30, 12, 0, 0, 0, time.UTC)
 
 func token(id string, change ...string) *v1.Secret {
 	s := &v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id}, Type: v1.SecretTypeBootstrapToken,
-		Data: map[string][]byte{"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-signing": []byte("true")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id},
+		Type:       v1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"),
+			"usage-bootstrap-signing": []byte("true")},
 	}
 	for i := 0; i < len(change); i += 2 {
 		s.Data[change[i]] = []byte(change[i+1])
@@ -46,10 +48,12 @@ func TestSigns(t *testing.T) {
 	const content = "apiVersion: v1\nkind: Config\n"
 	info := &v1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"},
-		Data:       map[string]string{"kubeconfig": content, "jws-kubeconfig-zzzzzz": "of a token that is gone", "other": "x"},
+		Data: map[string]string{"kubeconfig": content, "jws-kubeconfig-zzzzzz": "of a token that is gone",
+			"other": "x"},
 	}
 	client := runnertest.NewClient(info, token("aaaaaa"))
-	runnertest.Start(t, client, clocktesting.NewFakeClock(now), func(env runner.Env) (runner.Controller, error) { return New(env) })
+	runnertest.Start(t, client, clocktesting.NewFakeClock(now),
+		func(env runner.Env) (runner.Controller, error) { return New(env) })
 	holds := func(ids ...string) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {

@@ -40,7 +40,7 @@ func New(env runner.Env) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// wake looks at all aggregated roles, as a change of any role may be one of theirs.
+// wake enqueues all aggregated roles, as a change of any role may affect them.
 func (c *Controller) wake() {
 	all, err := c.roles.List(labels.Everything())
 	if err != nil {
@@ -55,7 +55,8 @@ func (c *Controller) wake() {
 
 // aggregate returns the rules of the roles that rule selects, without self, each once.
 func aggregate(self string, rule *rbac.AggregationRule, all []*rbac.ClusterRole) ([]rbac.PolicyRule, error) {
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b *rbac.ClusterRole) int { return cmp.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(slices.Values(all),
+		func(a, b *rbac.ClusterRole) int { return cmp.Compare(a.Name, b.Name) })
 	rules := []rbac.PolicyRule{}
 	for i := range rule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i])
@@ -67,7 +68,8 @@ func aggregate(self string, rule *rbac.AggregationRule, all []*rbac.ClusterRole)
 				continue
 			}
 			for _, candidate := range role.Rules {
-				known := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return equality.Semantic.DeepEqual(r, candidate) })
+				known := slices.ContainsFunc(rules,
+					func(r rbac.PolicyRule) bool { return equality.Semantic.DeepEqual(r, candidate) })
 				if !known {
 					rules = append(rules, candidate)
 				}
@@ -96,7 +98,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if equality.Semantic.DeepEqual(rules, role.Rules) {
 		return nil
 	}
-	_, err = c.env.Client.RbacV1().ClusterRoles().Apply(ctx, configuration(name, rules), metav1.ApplyOptions{FieldManager: manager, Force: true})
+	_, err = c.env.Client.RbacV1().ClusterRoles().Apply(ctx, configuration(name, rules),
+		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cluster role %s: %w", name, err)
 	}

@@ -11,7 +11,8 @@ import (
 func role(name, label string, resources ...string) *rbac.ClusterRole {
 	r := &rbac.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}}}
 	for _, resource := range resources {
-		r.Rules = append(r.Rules, rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{resource}})
+		r.Rules = append(r.Rules, rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""},
+			Resources: []string{resource}})
 	}
 	return r
 }

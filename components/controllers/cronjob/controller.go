@@ -1,4 +1,5 @@
-// Package cronjob starts Jobs at the times of a schedule (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/).
+// Package cronjob starts Jobs at the times of a schedule
+// (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/).
 package cronjob
 
 import (
@@ -89,8 +90,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// catchUp asks for what the informers don't agree on: one of them may be behind the other, and a job that merely isn't known
-// yet must not be taken for missing.
+// catchUp reads objects on which the informers disagree: one of them may lag behind the other, and a job that merely
+// isn't known yet must not be taken for missing.
 func (c *Controller) catchUp(ctx context.Context, o observed) (observed, error) {
 	client := c.env.Client.BatchV1()
 	for _, job := range o.jobs {
@@ -154,8 +155,8 @@ func (c *Controller) apply(ctx context.Context, cron *batch.CronJob, p plan) err
 	return runner.IgnoreGone(err)
 }
 
-// start returns nil, nil if no job can be started in a namespace that is going away. A job that was started before
-// the status told so is taken up.
+// start returns nil, nil if no job can be started in a namespace that is going away. A job that was created
+// before the status recorded it is adopted.
 func (c *Controller) start(ctx context.Context, cron *batch.CronJob, wanted *batch.Job) (*batch.Job, error) {
 	client := c.env.Client.BatchV1().Jobs(cron.Namespace)
 	job, err := client.Create(ctx, wanted, metav1.CreateOptions{})
@@ -180,7 +181,8 @@ func (c *Controller) start(ctx context.Context, cron *batch.CronJob, wanted *bat
 
 func (c *Controller) remove(ctx context.Context, cron *batch.CronJob, job *batch.Job) error {
 	background := metav1.DeletePropagationBackground
-	err := c.env.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := c.env.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name,
+		metav1.DeleteOptions{PropagationPolicy: &background})
 	if err = runner.IgnoreGone(err); err != nil {
 		c.env.Events.Eventf(cron, v1.EventTypeWarning, "FailedDelete", "Deleted job: %v", err)
 		return err

@@ -62,7 +62,8 @@ func TestNext(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"* * * * *", "1-5/2,7 * ? jan sun", "@daily", "@every 1h", "TZ=UTC 0 0 1 1 *", "60 * * * *", "* * *", "*/0 * * * *", "5-1 * * * *"} {
+	for _, seed := range []string{"* * * * *", "1-5/2,7 * ? jan sun", "@daily", "@every 1h", "TZ=UTC 0 0 1 1 *",
+		"60 * * * *", "* * *", "*/0 * * * *", "5-1 * * * *"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -78,7 +79,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, text := range []string{"", "* * * *", "60 * * * *", "*/0 * * * *", "5-1 * * * *", "* * 0 * *", "* * * foo *", "@every x", "TZ=UTC", "TZ=No/Where * * * * *"} {
+	for _, text := range []string{"", "* * * *", "60 * * * *", "*/0 * * * *", "5-1 * * * *", "* * 0 * *", "* * * foo *",
+		"@every x", "TZ=UTC", "TZ=No/Where * * * * *"} {
 		if s, err := parse(text, time.UTC); err == nil {
 			t.Errorf("%q is %+v", text, s)
 		}
@@ -89,7 +91,8 @@ var created = at("2026-01-01T00:00:30Z")
 
 func cron(change func(*batch.CronJob)) *batch.CronJob {
 	c := &batch.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cron", CreationTimestamp: metav1.NewTime(created)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cron",
+			CreationTimestamp: metav1.NewTime(created)},
 		Spec: batch.CronJobSpec{
 			Schedule: "*/10 * * * *", TimeZone: ptr.To("UTC"), ConcurrencyPolicy: batch.AllowConcurrent,
 			SuccessfulJobsHistoryLimit: ptr.To[int32](3), FailedJobsHistoryLimit: ptr.To[int32](1),
@@ -103,7 +106,8 @@ func cron(change func(*batch.CronJob)) *batch.CronJob {
 }
 
 func job(name string, condition batch.JobConditionType, started time.Time) *batch.Job {
-	j := &batch.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-x", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron(nil), kind)}}}
+	j := &batch.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-x",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron(nil), kind)}}}
 	j.Status.StartTime = &metav1.Time{Time: started}
 	if condition != "" {
 		j.Status.Conditions = []batch.JobCondition{{Type: condition, Status: v1.ConditionTrue}}
@@ -140,20 +144,32 @@ func TestDecide(t *testing.T) {
 		"started": {change: func(c *batch.CronJob) {
 			c.Status.LastScheduleTime = &metav1.Time{Time: at("2026-01-01T00:10:00Z")}
 		}, now: "2026-01-01T00:11:00Z", again: 9*time.Minute + 100*time.Millisecond},
-		"too late": {change: func(c *batch.CronJob) { c.Spec.StartingDeadlineSeconds = ptr.To[int64](60) }, now: "2026-01-01T00:12:00Z", again: 8*time.Minute + 100*time.Millisecond},
+		"too late": {change: func(c *batch.CronJob) { c.Spec.StartingDeadlineSeconds = ptr.To[int64](60) },
+			now: "2026-01-01T00:12:00Z", again: 8*time.Minute + 100*time.Millisecond},
 		"forbidden": {change: func(c *batch.CronJob) {
 			c.Spec.ConcurrencyPolicy, c.Status.Active = batch.ForbidConcurrent, active("old")
-		}, jobs: []*batch.Job{job("old", "", created)}, now: "2026-01-01T00:10:00Z", note: "JobAlreadyActive", again: 10*time.Minute + 100*time.Millisecond},
+		}, jobs: []*batch.Job{job("old", "",
+			created)}, now: "2026-01-01T00:10:00Z", note: "JobAlreadyActive",
+			again: 10*time.Minute + 100*time.Millisecond},
 		"replaced": {change: func(c *batch.CronJob) {
 			c.Spec.ConcurrencyPolicy, c.Status.Active = batch.ReplaceConcurrent, active("old")
-		}, jobs: []*batch.Job{job("old", "", created)}, now: "2026-01-01T00:10:00Z", start: first, stops: 1, again: 10*time.Minute + 100*time.Millisecond},
-		"many missed":   {now: "2026-02-01T00:05:00Z", start: "c-29498400", note: "TooManyMissedTimes", again: 5*time.Minute + 100*time.Millisecond},
-		"bad zone":      {change: func(c *batch.CronJob) { c.Spec.TimeZone = ptr.To("No/Where") }, now: "2026-01-01T00:10:00Z", note: "UnknownTimeZone"},
-		"bad schedule":  {change: func(c *batch.CronJob) { c.Spec.Schedule = "x" }, now: "2026-01-01T00:10:00Z", note: "UnparseableSchedule"},
-		"never":         {change: func(c *batch.CronJob) { c.Spec.Schedule = "59 23 31 2 *" }, now: "2026-01-01T00:10:00Z", note: "InvalidSchedule"},
-		"missing job":   {change: func(c *batch.CronJob) { c.Status.Active = active("gone") }, now: "2026-01-01T00:09:00Z", note: "MissingJob", again: time.Minute + 100*time.Millisecond},
-		"every":         {change: func(c *batch.CronJob) { c.Spec.Schedule = "@every 1h" }, now: "2026-01-01T03:20:30Z", start: "c-29453940", again: 40*time.Minute + 100*time.Millisecond},
-		"being deleted": {change: func(c *batch.CronJob) { c.DeletionTimestamp = &metav1.Time{Time: created} }, now: "2026-01-01T00:10:00Z"},
+		}, jobs: []*batch.Job{job("old", "",
+			created)}, now: "2026-01-01T00:10:00Z", start: first, stops: 1,
+			again: 10*time.Minute + 100*time.Millisecond},
+		"many missed": {now: "2026-02-01T00:05:00Z", start: "c-29498400", note: "TooManyMissedTimes",
+			again: 5*time.Minute + 100*time.Millisecond},
+		"bad zone": {change: func(c *batch.CronJob) { c.Spec.TimeZone = ptr.To("No/Where") },
+			now: "2026-01-01T00:10:00Z", note: "UnknownTimeZone"},
+		"bad schedule": {change: func(c *batch.CronJob) { c.Spec.Schedule = "x" }, now: "2026-01-01T00:10:00Z",
+			note: "UnparseableSchedule"},
+		"never": {change: func(c *batch.CronJob) { c.Spec.Schedule = "59 23 31 2 *" },
+			now: "2026-01-01T00:10:00Z", note: "InvalidSchedule"},
+		"missing job": {change: func(c *batch.CronJob) { c.Status.Active = active("gone") },
+			now: "2026-01-01T00:09:00Z", note: "MissingJob", again: time.Minute + 100*time.Millisecond},
+		"every": {change: func(c *batch.CronJob) { c.Spec.Schedule = "@every 1h" }, now: "2026-01-01T03:20:30Z",
+			start: "c-29453940", again: 40*time.Minute + 100*time.Millisecond},
+		"being deleted": {change: func(c *batch.CronJob) { c.DeletionTimestamp = &metav1.Time{Time: created} },
+			now: "2026-01-01T00:10:00Z"},
 	} {
 		p := decide(observed{cron: cron(c.change), jobs: c.jobs, now: at(c.now)})
 		started := ""
@@ -165,7 +181,8 @@ func TestDecide(t *testing.T) {
 			reasons += n.reason
 		}
 		if started != c.start || len(p.stop) != c.stops || reasons != c.note || p.again != c.again {
-			t.Errorf("%s: starts %q, stops %d, notes %q, again after %v; want %q, %d, %q, %v", name, started, len(p.stop), reasons, p.again, c.start, c.stops, c.note, c.again)
+			t.Errorf("%s: starts %q, stops %d, notes %q, again after %v; want %q, %d, %q, %v", name, started,
+				len(p.stop), reasons, p.again, c.start, c.stops, c.note, c.again)
 		}
 	}
 }
@@ -176,7 +193,8 @@ func TestHistory(t *testing.T) {
 		jobs = append(jobs, job(fmt.Sprint("good-", i), batch.JobComplete, created.Add(time.Duration(i)*time.Hour)))
 		jobs = append(jobs, job(fmt.Sprint("bad-", i), batch.JobFailed, created.Add(time.Duration(i)*time.Hour)))
 	}
-	p := decide(observed{cron: cron(func(c *batch.CronJob) { c.Spec.Suspend = ptr.To(true) }), jobs: jobs, now: created})
+	p := decide(observed{cron: cron(func(c *batch.CronJob) { c.Spec.Suspend = ptr.To(true) }), jobs: jobs,
+		now: created})
 	var names []string
 	for _, j := range p.forget {
 		names = append(names, j.Name)
@@ -202,7 +220,9 @@ func TestStartsAndTakesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Labels["a"] != "b" || made.Annotations[batch.CronJobScheduledTimestampAnnotation] != "2026-01-01T00:10:00Z" || !metav1.IsControlledBy(made, cron(nil)) {
+	if made.Labels["a"] != "b" ||
+		made.Annotations[batch.CronJobScheduledTimestampAnnotation] != "2026-01-01T00:10:00Z" || !metav1.IsControlledBy(made,
+		cron(nil)) {
 		t.Errorf("job %+v", made.ObjectMeta)
 	}
 	made.Status.Conditions = []batch.JobCondition{{Type: batch.JobComplete, Status: v1.ConditionTrue}}
@@ -213,11 +233,13 @@ func TestStartsAndTakesUp(t *testing.T) {
 	runnertest.Saw(t, events, "Saw completed job: c-29453770, condition: Complete")
 	runnertest.Eventually(t, func() (bool, string) {
 		c, err := client.BatchV1().CronJobs("ns").Get(t.Context(), "c", metav1.GetOptions{})
-		return err == nil && len(c.Status.Active) == 0 && c.Status.LastSuccessfulTime != nil, fmt.Sprintf("%+v", c.Status)
+		return err == nil && len(c.Status.Active) == 0 && c.Status.LastSuccessfulTime != nil,
+			fmt.Sprintf("%+v", c.Status)
 	})
 }
 
-// TestInformersMayBeBehind: neither a job that isn't known yet nor a cron job that doesn't tell of it yet are taken for more.
+// TestInformersMayBeBehind: neither a job that isn't known yet nor a cron job that doesn't tell of it yet are taken for
+// more.
 func TestInformersMayBeBehind(t *testing.T) {
 	known := job("known", "", created)
 	holding := cron(func(c *batch.CronJob) {
@@ -234,7 +256,8 @@ func TestInformersMayBeBehind(t *testing.T) {
 		var p plan
 		p.status = *o.cron.Status.DeepCopy()
 		o.bookkeep(&p)
-		if len(p.status.Active) != 1 || len(p.notes) != 1 || p.notes[0].reason != "MissingJob" || !strings.HasSuffix(p.notes[0].message, "gone") {
+		if len(p.status.Active) != 1 || len(p.notes) != 1 || p.notes[0].reason != "MissingJob" ||
+			!strings.HasSuffix(p.notes[0].message, "gone") {
 			t.Errorf("%s: active %v, notes %v", name, p.status.Active, p.notes)
 		}
 	}

@@ -30,8 +30,8 @@ type plan struct {
 	stop   []*batch.Job // replaced by the new one
 	start  *batch.Job   // nil: none is due
 	notes  []note
-	again  time.Duration // when to look again; 0: nothing is to come
-	err    error         // the schedule is wrong; looked at again when the cron job changes
+	again  time.Duration // when to requeue; 0: no further run
+	err    error         // the schedule is invalid; processed again when the cron job changes
 }
 
 // manyMissed is how many missed starts are worth a warning: a clock may be wrong.
@@ -63,7 +63,8 @@ func decide(o observed) plan {
 		return p
 	}
 	if times.next(o.now).IsZero() { // the 31st of February: in upstream's words
-		p.warn("InvalidSchedule", "invalid schedule: %s : time difference between two schedules is less than 1 second", o.cron.Spec.Schedule)
+		p.warn("InvalidSchedule", "invalid schedule: %s : time difference between two schedules is less than 1 second",
+			o.cron.Spec.Schedule)
 		return p
 	}
 	o.due(&p, times)
@@ -154,15 +155,17 @@ func began(job *batch.Job) time.Time {
 func (o observed) due(p *plan, times schedule) {
 	at, missed := o.last(times)
 	if next := o.upcoming(times, at); !next.IsZero() {
-		p.again = next.Sub(o.now) + 100*time.Millisecond // an early look finds nothing due
+		p.again = next.Sub(o.now) + 100*time.Millisecond // an early sync finds nothing due
 	}
 	if missed > manyMissed {
-		p.warn("TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
+		p.warn("TooManyMissedTimes",
+			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
 	if at.IsZero() {
 		return
 	}
-	if limit := o.cron.Spec.StartingDeadlineSeconds; limit != nil && at.Add(time.Duration(*limit)*time.Second).Before(o.now) {
+	if limit := o.cron.Spec.StartingDeadlineSeconds; limit != nil &&
+		at.Add(time.Duration(*limit)*time.Second).Before(o.now) {
 		p.warn("MissSchedule", "Missed scheduled time to start a job: %s", at.UTC().Format(time.RFC1123Z))
 		return
 	}
@@ -174,7 +177,8 @@ func (o observed) due(p *plan, times schedule) {
 	running := o.running(p.status.Active)
 	switch {
 	case o.cron.Spec.ConcurrencyPolicy == batch.ForbidConcurrent && len(running) > 0:
-		p.tell("JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
+		p.tell("JobAlreadyActive",
+			"Not starting job because prior execution is running and concurrency policy is Forbid")
 		return
 	case o.cron.Spec.ConcurrencyPolicy == batch.ReplaceConcurrent:
 		p.stop = running

@@ -8,7 +8,8 @@ import (
 	_ "time/tzdata" // images have no time zones of their own
 )
 
-// schedule tells when something happens next (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax).
+// schedule tells when something happens next
+// (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax).
 type schedule interface {
 	// next returns the first time after t; zero if there is none within five years.
 	next(t time.Time) time.Time
@@ -122,7 +123,7 @@ func (s span) bits(item string) (uint64, error) {
 			if to, err = s.value(high); err != nil {
 				return 0, err
 			}
-		case !stepped: // n/step goes on to the end
+		case !stepped: // n/step continues to the end
 			to = from
 		}
 	}
@@ -170,7 +171,7 @@ func (c *calendar) next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// later makes sure that time goes on: where clocks jump, a day may not begin at midnight.
+// later ensures that time advances: with daylight saving time, a day may not begin at midnight.
 func later(t, next time.Time) time.Time {
 	if next.After(t) {
 		return next

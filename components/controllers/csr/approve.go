@@ -28,7 +28,8 @@ var (
 // rights returns the permissions of which one lets the requester have the certificate; none if the request is not
 // for this approver.
 func rights(csr *certificates.CertificateSigningRequest, r *x509.CertificateRequest) []right {
-	if csr.Spec.SignerName != certificates.KubeAPIServerClientKubeletSignerName || kubeletClient(r, csr.Spec.Usages) != nil {
+	if csr.Spec.SignerName != certificates.KubeAPIServerClientKubeletSignerName ||
+		kubeletClient(r, csr.Spec.Usages) != nil {
 		return nil
 	}
 	if csr.Spec.Username == r.Subject.CommonName {
@@ -83,7 +84,8 @@ func (a *Approver) reconcile(ctx context.Context, name string) error {
 		}
 	}
 	if len(asked) > 0 { // the permission may still be given
-		return fmt.Errorf("certificate signing request %s: user %q may not create certificatesigningrequests/%s", name, csr.Spec.Username, asked[len(asked)-1].subresource)
+		return fmt.Errorf("certificate signing request %s: user %q may not create certificatesigningrequests/%s", name,
+			csr.Spec.Username, asked[len(asked)-1].subresource)
 	}
 	return nil
 }
@@ -96,7 +98,8 @@ func (a *Approver) review(ctx context.Context, csr *certificates.CertificateSign
 	review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
 		ResourceAttributes: &authorization.ResourceAttributes{
-			Group: certificates.GroupName, Version: "*", Resource: "certificatesigningrequests", Subresource: r.subresource, Verb: "create",
+			Group: certificates.GroupName, Version: "*", Resource: "certificatesigningrequests",
+			Subresource: r.subresource, Verb: "create",
 		},
 	}}
 	answer, err := a.env.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -113,6 +116,7 @@ func (a *Approver) approve(ctx context.Context, csr *certificates.CertificateSig
 		Type: certificates.CertificateApproved, Status: v1.ConditionTrue, Reason: "AutoApproved", Message: r.message,
 		LastUpdateTime: now, LastTransitionTime: now,
 	})
-	_, err := a.env.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, approved.Name, approved, metav1.UpdateOptions{})
+	_, err := a.env.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, approved.Name, approved,
+		metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
 }

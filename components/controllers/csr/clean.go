@@ -24,7 +24,7 @@ const (
 	keepPending = 24 * time.Hour
 )
 
-// stale tells whether nobody needs the request any more.
+// stale tells whether the request may be deleted.
 func stale(csr *certificates.CertificateSigningRequest, now time.Time) bool {
 	if expired(csr.Status.Certificate, now) {
 		return true
@@ -32,7 +32,8 @@ func stale(csr *certificates.CertificateSigningRequest, now time.Time) bool {
 	if open(csr) && condition(csr, certificates.CertificateFailed) == nil {
 		return now.Sub(csr.CreationTimestamp.Time) > keepPending
 	}
-	for _, t := range []certificates.RequestConditionType{certificates.CertificateDenied, certificates.CertificateFailed} {
+	for _, t := range []certificates.RequestConditionType{certificates.CertificateDenied,
+		certificates.CertificateFailed} {
 		if c := condition(csr, t); c != nil && now.Sub(c.LastUpdateTime.Time) > keepDecided {
 			return true
 		}
@@ -85,7 +86,8 @@ func (c *Cleaner) clean(ctx context.Context) {
 			Preconditions: metav1.NewUIDPreconditions(string(csr.UID)),
 		})
 		if runner.IgnoreGone(err) != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Stale certificate signing request not deleted, will be tried again", "csr", csr.Name, "err", err)
+			klog.FromContext(ctx).V(2).Info("Stale certificate signing request not deleted, will be tried again", "csr",
+				csr.Name, "err", err)
 		}
 	}
 }

@@ -68,20 +68,36 @@ func TestRules(t *testing.T) {
 		usages  []certificates.KeyUsage
 		problem string
 	}{
-		"kubelet":             {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup), clientUsages, ""},
-		"kubelet with RSA":    {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup), append(clientUsages[:2:2], certificates.UsageKeyEncipherment), ""},
-		"other group":         {certificates.KubeAPIServerClientKubeletSignerName, subject(node, "system:masters"), clientUsages, "organization"},
-		"two groups":          {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup, "system:masters"), clientUsages, "organization"},
-		"other name":          {certificates.KubeAPIServerClientKubeletSignerName, subject("admin", nodeGroup), clientUsages, "common name"},
-		"wants to serve":      {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup), servingUsages, "usages"},
-		"client with a name":  {certificates.KubeAPIServerClientKubeletSignerName, with(subject(node, nodeGroup), func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"} }), clientUsages, "DNS"},
-		"serving":             {certificates.KubeletServingSignerName, with(subject(node, nodeGroup), func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }), servingUsages, ""},
-		"serving nothing":     {certificates.KubeletServingSignerName, subject(node, nodeGroup), servingUsages, "at least one"},
-		"serving with e-mail": {certificates.KubeletServingSignerName, with(subject(node, nodeGroup), func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"}; r.EmailAddresses = []string{"a@b"} }), servingUsages, "email"},
-		"client":              {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"), clientUsages, ""},
-		"client that serves":  {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"), append(clientUsages[:2:2], certificates.UsageServerAuth), "server auth"},
-		"client that doesn't": {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"), servingUsages[:1], "client auth"},
-		"whatever":            {LegacyUnknownSignerName, subject("x"), servingUsages, ""},
+		"kubelet": {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup),
+			clientUsages, ""},
+		"kubelet with RSA": {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup),
+			append(clientUsages[:2:2], certificates.UsageKeyEncipherment), ""},
+		"other group": {certificates.KubeAPIServerClientKubeletSignerName, subject(node, "system:masters"),
+			clientUsages, "organization"},
+		"two groups": {certificates.KubeAPIServerClientKubeletSignerName,
+			subject(node, nodeGroup, "system:masters"), clientUsages, "organization"},
+		"other name": {certificates.KubeAPIServerClientKubeletSignerName, subject("admin", nodeGroup),
+			clientUsages, "common name"},
+		"wants to serve": {certificates.KubeAPIServerClientKubeletSignerName, subject(node, nodeGroup),
+			servingUsages, "usages"},
+		"client with a name": {certificates.KubeAPIServerClientKubeletSignerName,
+			with(subject(node, nodeGroup), func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"} }),
+			clientUsages, "DNS"},
+		"serving": {certificates.KubeletServingSignerName,
+			with(subject(node, nodeGroup),
+				func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }), servingUsages, ""},
+		"serving nothing": {certificates.KubeletServingSignerName, subject(node, nodeGroup), servingUsages,
+			"at least one"},
+		"serving with e-mail": {certificates.KubeletServingSignerName,
+			with(subject(node, nodeGroup),
+				func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"}; r.EmailAddresses = []string{"a@b"} }),
+			servingUsages, "email"},
+		"client": {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"), clientUsages, ""},
+		"client that serves": {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"),
+			append(clientUsages[:2:2], certificates.UsageServerAuth), "server auth"},
+		"client that doesn't": {certificates.KubeAPIServerClientSignerName, subject("jane", "dev"), servingUsages[:1],
+			"client auth"},
+		"whatever": {LegacyUnknownSignerName, subject("x"), servingUsages, ""},
 	} {
 		parsed, err := parse(request(t, tc.request))
 		if err != nil {
@@ -124,11 +140,13 @@ func TestValidity(t *testing.T) {
 
 func TestStale(t *testing.T) {
 	now := time.Unix(1000000, 0)
-	csr := func(age time.Duration, certificate string, decided certificates.RequestConditionType, since time.Duration) *certificates.CertificateSigningRequest {
+	csr := func(age time.Duration, certificate string, decided certificates.RequestConditionType,
+		since time.Duration) *certificates.CertificateSigningRequest {
 		c := &certificates.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 		c.Status.Certificate = []byte(certificate)
 		if decided != "" {
-			c.Status.Conditions = []certificates.CertificateSigningRequestCondition{{Type: decided, Status: v1.ConditionTrue, LastUpdateTime: metav1.NewTime(now.Add(-since))}}
+			c.Status.Conditions = []certificates.CertificateSigningRequestCondition{{Type: decided,
+				Status: v1.ConditionTrue, LastUpdateTime: metav1.NewTime(now.Add(-since))}}
 		}
 		return c
 	}
@@ -165,24 +183,29 @@ func TestKubeletGetsItsCertificate(t *testing.T) {
 		}
 	}
 	client := runnertest.NewClient()
-	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorization.SubjectAccessReview).DeepCopy()
-		review.Status.Allowed = review.Spec.User == node && review.Spec.ResourceAttributes.Subresource == "selfnodeclient"
+		review.Status.Allowed = review.Spec.User == node &&
+			review.Spec.ResourceAttributes.Subresource == "selfnodeclient"
 		return true, review, nil
 	})
 	runnertest.Start(t, client, clock.RealClock{},
 		func(env runner.Env) (runner.Controller, error) { return NewApprover(env) },
 		func(env runner.Env) (runner.Controller, error) {
-			return NewSigner(env, map[string]Authority{certificates.KubeAPIServerClientKubeletSignerName: authority}, time.Hour)
+			return NewSigner(env, map[string]Authority{certificates.KubeAPIServerClientKubeletSignerName: authority},
+				time.Hour)
 		})
 	for name, user := range map[string]string{"mine": node, "anothers": "system:node:n2"} {
-		_, err = client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certificates.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: certificates.CertificateSigningRequestSpec{
-				Request: request(t, subject(node, nodeGroup)), SignerName: certificates.KubeAPIServerClientKubeletSignerName,
-				Usages: clientUsages, Username: user, ExpirationSeconds: ptr.To[int32](1200),
-			},
-		}, metav1.CreateOptions{})
+		_, err = client.CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+			&certificates.CertificateSigningRequest{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: certificates.CertificateSigningRequestSpec{
+					Request:    request(t, subject(node, nodeGroup)),
+					SignerName: certificates.KubeAPIServerClientKubeletSignerName,
+					Usages:     clientUsages, Username: user, ExpirationSeconds: ptr.To[int32](1200),
+				},
+			}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +226,8 @@ func TestKubeletGetsItsCertificate(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.Pair.Cert)
-	if _, err := parsed.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := parsed.Verify(x509.VerifyOptions{Roots: roots,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Error(err)
 	}
 	if parsed.Subject.CommonName != node || parsed.IsCA || time.Until(parsed.NotAfter) > 20*time.Minute {

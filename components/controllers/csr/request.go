@@ -29,7 +29,8 @@ func parse(request []byte) (*x509.CertificateRequest, error) {
 }
 
 // condition returns the condition of type t, or nil.
-func condition(csr *certificates.CertificateSigningRequest, t certificates.RequestConditionType) *certificates.CertificateSigningRequestCondition {
+func condition(csr *certificates.CertificateSigningRequest,
+	t certificates.RequestConditionType) *certificates.CertificateSigningRequestCondition {
 	for i := range csr.Status.Conditions {
 		if csr.Status.Conditions[i].Type == t && csr.Status.Conditions[i].Status != v1.ConditionFalse {
 			return &csr.Status.Conditions[i]
@@ -38,7 +39,7 @@ func condition(csr *certificates.CertificateSigningRequest, t certificates.Reque
 	return nil
 }
 
-// open tells whether nobody has decided on the request yet.
+// open tells whether the request is neither approved nor denied yet.
 func open(csr *certificates.CertificateSigningRequest) bool {
 	return len(csr.Status.Certificate) == 0 &&
 		condition(csr, certificates.CertificateApproved) == nil && condition(csr, certificates.CertificateDenied) == nil

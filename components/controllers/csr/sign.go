@@ -95,13 +95,15 @@ func (s *Signer) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		now := metav1.NewTime(s.env.Clock.Now())
 		changed.Status.Conditions = append(changed.Status.Conditions, certificates.CertificateSigningRequestCondition{
-			Type: certificates.CertificateFailed, Status: v1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(),
+			Type: certificates.CertificateFailed, Status: v1.ConditionTrue, Reason: "SignerValidationFailure",
+			Message:        err.Error(),
 			LastUpdateTime: now, LastTransitionTime: now,
 		})
 	} else if changed.Status.Certificate, err = s.sign(authority, csr, request); err != nil {
 		return fmt.Errorf("sign certificate signing request %s: %w", name, err)
 	}
-	_, err = s.env.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	_, err = s.env.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, changed,
+		metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
 }
 
@@ -110,7 +112,8 @@ func waitsForSigner(csr *certificates.CertificateSigningRequest) bool {
 		condition(csr, certificates.CertificateDenied) == nil && condition(csr, certificates.CertificateFailed) == nil
 }
 
-func (s *Signer) sign(authority Authority, csr *certificates.CertificateSigningRequest, request *x509.CertificateRequest) ([]byte, error) {
+func (s *Signer) sign(authority Authority, csr *certificates.CertificateSigningRequest,
+	request *x509.CertificateRequest) ([]byte, error) {
 	if err := request.CheckSignature(); err != nil {
 		return nil, err
 	}
@@ -122,7 +125,8 @@ func (s *Signer) sign(authority Authority, csr *certificates.CertificateSigningR
 	if err != nil {
 		return nil, err
 	}
-	template.NotBefore, template.NotAfter, err = validity(csr.Spec.ExpirationSeconds, s.duration, s.env.Clock.Now(), ca.NotAfter)
+	template.NotBefore, template.NotAfter, err = validity(csr.Spec.ExpirationSeconds, s.duration, s.env.Clock.Now(),
+		ca.NotAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +156,8 @@ func validity(asked *int32, longest time.Duration, now, caEnds time.Time) (from,
 	return from, to, nil
 }
 
-func template(csr *certificates.CertificateSigningRequest, request *x509.CertificateRequest) (*x509.Certificate, error) {
+func template(csr *certificates.CertificateSigningRequest,
+	request *x509.CertificateRequest) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {
 		return nil, err

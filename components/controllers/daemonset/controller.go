@@ -1,4 +1,5 @@
-// Package daemonset runs one pod on every node that suits (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/).
+// Package daemonset runs one pod on every node that suits
+// (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/).
 package daemonset
 
 import (
@@ -12,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +20,7 @@ import (
 
 	"quintet.dev/quintet/components/controllers/expectations"
 	"quintet.dev/quintet/components/controllers/history"
+	"quintet.dev/quintet/components/controllers/memory"
 	"quintet.dev/quintet/components/controllers/owned"
 	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
@@ -35,6 +36,7 @@ type Controller struct {
 	pods    *pods.Index
 	history history.Store
 	pending *expectations.Tracker
+	retries memory.Memory[string, retry] // by node
 	loop    *runner.Loop[string]
 }
 
@@ -44,7 +46,8 @@ func New(env runner.Env) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, revisions, core := env.Informers.Apps().V1().DaemonSets(), env.Informers.Apps().V1().ControllerRevisions(), env.Informers.Core().V1()
+	sets, revisions, core := env.Informers.Apps().V1().DaemonSets(), env.Informers.Apps().V1().ControllerRevisions(),
+		env.Informers.Core().V1()
 	c := &Controller{
 		env: env, sets: sets.Lister(), nodes: core.Nodes().Lister(), pods: index,
 		history: history.Store{Client: env.Client, Lister: revisions.Lister()}, pending: expectations.New(env.Clock),
@@ -55,6 +58,7 @@ func New(env runner.Env) (*Controller, error) {
 		key := runner.Key(runner.Last(old, new))
 		if new == nil {
 			c.pending.Forget(key)
+			c.retries.Forget(key)
 		}
 		c.loop.Add(key)
 	})); err != nil {
@@ -70,7 +74,8 @@ func New(env runner.Env) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 func (c *Controller) nodeChanged(old, new *v1.Node) {
-	if old != nil && new != nil && equality.Semantic.DeepEqual(old.Labels, new.Labels) && equality.Semantic.DeepEqual(old.Spec, new.Spec) {
+	if old != nil && new != nil && equality.Semantic.DeepEqual(old.Labels, new.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec, new.Spec) {
 		return
 	}
 	all, err := c.sets.List(labels.Everything())
@@ -110,7 +115,7 @@ func (c *Controller) podChanged(old, new *v1.Pod) {
 func (c *Controller) offer(orphan *v1.Pod) {
 	sets, err := c.sets.GetPodDaemonSets(orphan)
 	if err != nil {
-		return // nobody selects it
+		return // no DaemonSet selects it
 	}
 	for _, set := range sets {
 		c.loop.Add(runner.Key(set))
@@ -132,7 +137,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() {
-		c.env.Events.Event(set, v1.EventTypeWarning, "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required.")
+		c.env.Events.Event(set, v1.EventTypeWarning, "SelectingAll",
+			"This daemon set is selecting all pods. A non-empty selector is required.")
 		return nil
 	}
 	if set.DeletionTimestamp != nil {
@@ -142,7 +148,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("history of daemon set %s: %w", key, err)
 	}
-	o := observed{set: set, hash: hash, settled: c.pending.Satisfied(key), now: c.env.Clock.Now()}
+	o := observed{set: set, hash: hash, retries: c.retries.Of(key), expectationsMet: c.pending.Satisfied(key),
+		now: c.env.Clock.Now()}
 	if o.nodes, err = c.nodes.List(labels.Everything()); err != nil {
 		return err
 	}
@@ -150,6 +157,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	p := decide(o)
+	c.retries.Add(key, p.retries, func(_ string, r retry) bool { return o.now.Sub(r.at) > 2*longestRetry })
 	if err := c.apply(ctx, key, set, hash, p); err != nil {
 		return err
 	}
@@ -160,8 +168,10 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 }
 
 // revise sees to it that the history ends with the current template, and returns the hash that marks its pods.
-func (c *Controller) revise(ctx context.Context, set *apps.DaemonSet, selector labels.Selector) (string, []*apps.ControllerRevision, error) {
-	revisions, err := c.history.Of(ctx, set, kind, selector, func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) })
+func (c *Controller) revise(ctx context.Context, set *apps.DaemonSet,
+	selector labels.Selector) (string, []*apps.ControllerRevision, error) {
+	revisions, err := c.history.Of(ctx, set, kind, selector,
+		func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) })
 	if err != nil {
 		return "", nil, err
 	}
@@ -177,11 +187,14 @@ func (c *Controller) revise(ctx context.Context, set *apps.DaemonSet, selector l
 		return current.Labels[apps.DefaultDaemonSetUniqueLabelKey], revisions, err
 	}
 	hash := pods.TemplateHash(&set.Spec.Template, set.Status.CollisionCount)
-	made, err := c.history.Create(ctx, history.New(set, kind, set.Spec.Template.Labels, apps.DefaultDaemonSetUniqueLabelKey, hash, data, history.Next(revisions)))
+	made, err := c.history.Create(ctx,
+		history.New(set, kind, set.Spec.Template.Labels, apps.DefaultDaemonSetUniqueLabelKey, hash, data,
+			history.Next(revisions)))
 	if errors.Is(err, history.ErrCollision) {
 		changed := set.DeepCopy()
 		changed.Status.CollisionCount = ptr.To(ptr.Deref(set.Status.CollisionCount, 0) + 1)
-		if _, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, changed,
+			metav1.UpdateOptions{}); err != nil {
 			return "", nil, err
 		}
 	}
@@ -199,16 +212,14 @@ func (c *Controller) claim(ctx context.Context, set *apps.DaemonSet, selector la
 	claimer := owned.Claimer[*v1.Pod]{
 		Owner: set, Kind: kind,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) },
-		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
-			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			return err
-		},
+		Patch: pods.Patcher(c.env.Client),
 	}
 	return claimer.Claim(ctx, selector, append(c.pods.ControlledBy(set.UID), c.pods.Orphans(set.Namespace)...))
 }
 
 // prune deletes old revisions that no pod is of, beyond the history limit.
-func (c *Controller) prune(ctx context.Context, set *apps.DaemonSet, hash string, mine []*v1.Pod, revisions []*apps.ControllerRevision) error {
+func (c *Controller) prune(ctx context.Context, set *apps.DaemonSet, hash string, mine []*v1.Pod,
+	revisions []*apps.ControllerRevision) error {
 	hashes := map[string]bool{hash: true}
 	for _, pod := range mine {
 		hashes[pod.Labels[apps.DefaultDaemonSetUniqueLabelKey]] = true
@@ -218,4 +229,9 @@ func (c *Controller) prune(ctx context.Context, set *apps.DaemonSet, hash string
 		inUse[revision.Name] = hashes[revision.Labels[apps.DefaultDaemonSetUniqueLabelKey]]
 	}
 	return c.history.Delete(ctx, history.Excess(revisions, inUse, int(ptr.Deref(set.Spec.RevisionHistoryLimit, 10))))
+}
+
+// control creates and deletes pods.
+func (c *Controller) control() pods.Control {
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
 }

@@ -24,9 +24,20 @@ type observed struct {
 	nodes []*v1.Node
 	pods  []*v1.Pod // those the set controls
 	// hash marks pods of the current template.
-	hash    string
-	settled bool
-	now     time.Time
+	hash string
+	// retries are the nodes whose pods failed lately.
+	retries         map[string]retry
+	expectationsMet bool
+	now             time.Time
+}
+
+// fit tells whether a pod of the set should be started on a node, and whether one that is there may stay.
+type fit struct{ run, stay bool }
+
+// step is one decision.
+type step struct {
+	observed
+	fits map[string]fit // by node
 }
 
 // plan is what to do.
@@ -34,13 +45,12 @@ type plan struct {
 	create []string // nodes that get a pod
 	delete []*v1.Pod
 	// ended are those among delete that ended by themselves, which is worth telling.
-	ended  []*v1.Pod
-	status apps.DaemonSetStatus
-	again  time.Duration
+	ended []*v1.Pod
+	// retries are nodes whose pods failed, to be known in the next decisions.
+	retries map[string]retry
+	status  apps.DaemonSetStatus
+	again   time.Duration
 }
-
-// patience is how old a pod that ended must be to be replaced: one that can't live must not be made without pause.
-const patience = 5 * time.Second
 
 func (p *plan) wake(after time.Duration) {
 	if p.again == 0 || after < p.again {
@@ -48,7 +58,12 @@ func (p *plan) wake(after time.Duration) {
 	}
 }
 
-func decide(o observed) plan {
+func decide(observed observed) plan {
+	o := &step{observed: observed, fits: map[string]fit{}}
+	suits := suitability(o.set)
+	for _, node := range o.nodes {
+		o.fits[node.Name] = suits(node)
+	}
 	byNode := map[string][]*v1.Pod{}
 	for _, pod := range o.pods {
 		if node := target(pod); node != "" {
@@ -59,21 +74,22 @@ func decide(o observed) plan {
 	for _, node := range o.nodes {
 		o.place(&p, node, byNode[node.Name])
 	}
-	known := map[string]bool{}
-	for _, node := range o.nodes {
-		known[node.Name] = true
-	}
 	for name, stray := range byNode { // pods that wait for a node that is gone
-		if !known[name] {
-			p.delete = append(p.delete, pods.Filter(stray, func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil })...)
+		if _, known := o.fits[name]; !known {
+			p.delete = append(p.delete,
+				pods.Filter(stray, func(pod *v1.Pod) bool {
+					return pod.Spec.NodeName == "" &&
+						pod.DeletionTimestamp == nil
+				})...)
 		}
 	}
-	if o.set.Spec.UpdateStrategy.Type != apps.OnDeleteDaemonSetStrategyType && len(p.create) == 0 && len(p.delete) == 0 {
+	if o.set.Spec.UpdateStrategy.Type != apps.OnDeleteDaemonSetStrategyType && len(p.create) == 0 &&
+		len(p.delete) == 0 {
 		o.roll(&p, byNode)
 	}
 	p.status = o.status(&p, byNode)
-	if !o.settled || o.set.DeletionTimestamp != nil {
-		p.create, p.delete, p.ended = nil, nil, nil
+	if !o.expectationsMet || o.set.DeletionTimestamp != nil {
+		p.create, p.delete, p.ended, p.retries = nil, nil, nil, nil
 	}
 	p.create = p.create[:min(len(p.create), burst)]
 	p.delete = p.delete[:min(len(p.delete), burst)]
@@ -86,7 +102,8 @@ func target(pod *v1.Pod) string {
 		return pod.Spec.NodeName
 	}
 	affinity := pod.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if affinity == nil || affinity.NodeAffinity == nil ||
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return ""
 	}
 	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
@@ -99,30 +116,30 @@ func target(pod *v1.Pod) string {
 	return ""
 }
 
-// place decides about one node, apart from updates.
-func (o observed) place(p *plan, node *v1.Node, here []*v1.Pod) {
-	run, stay := suits(o.set, node)
-	switch {
-	case !stay:
-		p.delete = append(p.delete, pods.Filter(here, func(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil })...)
+// place decides about one node, except for updates.
+func (o *step) place(p *plan, node *v1.Node, here []*v1.Pod) {
+	switch fit := o.fits[node.Name]; {
+	case !fit.stay:
+		p.delete = append(p.delete,
+			pods.Filter(here, func(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil })...)
 	case len(here) == 0:
-		if run {
+		if fit.run {
 			p.create = append(p.create, node.Name)
 		}
 	default:
-		o.tidy(p, here)
+		o.tidy(p, node.Name, here)
 	}
 }
 
-// tidy removes ended pods, which are replaced once they are gone, and pods too many.
-func (o observed) tidy(p *plan, here []*v1.Pod) {
+// tidy removes ended pods, which are replaced once they are gone, and pods too many. One that failed waits if others
+// failed on the node before.
+func (o *step) tidy(p *plan, node string, here []*v1.Pod) {
 	var live []*v1.Pod
 	for _, pod := range here {
 		switch {
 		case pod.DeletionTimestamp != nil:
 		case pods.Ended(pod):
-			if rest := pod.CreationTimestamp.Add(patience).Sub(o.now); rest > 0 {
-				p.wake(rest)
+			if pod.Status.Phase == v1.PodFailed && o.rests(p, node) {
 				continue
 			}
 			p.delete = append(p.delete, pod)
@@ -148,36 +165,52 @@ func olderFirst(a, b *v1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-func (o observed) current(pod *v1.Pod) bool {
+// boundFirst puts the pod first by which a node counts: the oldest of those that are bound.
+func boundFirst(a, b *v1.Pod) int {
+	return cmp.Or(cmp.Compare(count(a.Spec.NodeName == ""), count(b.Spec.NodeName == "")), olderFirst(a, b))
+}
+
+func (o *step) current(pod *v1.Pod) bool {
 	return pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] == o.hash
 }
 
-// suits tells whether a pod of the set should be started on the node, and whether one that is there may stay.
-func suits(set *apps.DaemonSet, node *v1.Node) (run, stay bool) {
-	pod := newPod(set, node.Name, "")
-	if name := set.Spec.Template.Spec.NodeName; name != "" && name != node.Name {
-		return false, false
+// suitability returns a function that tells whether the set's pods should run on a node. It evaluates the template
+// once.
+func suitability(set *apps.DaemonSet) func(*v1.Node) fit {
+	spec := set.Spec.Template.Spec // of which only what decides is read
+	pod := &v1.Pod{Spec: v1.PodSpec{NodeSelector: spec.NodeSelector, Affinity: spec.Affinity,
+		HostNetwork: spec.HostNetwork,
+		Tolerations: slices.Clone(spec.Tolerations)}}
+	tolerateNodes(&pod.Spec)
+	required := nodeaffinity.GetRequiredNodeAffinity(pod)
+	return func(node *v1.Node) fit {
+		if spec.NodeName != "" && spec.NodeName != node.Name {
+			return fit{}
+		}
+		if match, err := required.Match(node); err != nil || !match {
+			return fit{}
+		}
+		untolerated := func(effects ...v1.TaintEffect) bool {
+			_, found := corehelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+				func(t *v1.Taint) bool { return slices.Contains(effects, t.Effect) }, true)
+			return found
+		}
+		return fit{
+			run:  !untolerated(v1.TaintEffectNoExecute, v1.TaintEffectNoSchedule),
+			stay: !untolerated(v1.TaintEffectNoExecute),
+		}
 	}
-	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
-		return false, false
-	}
-	untolerated := func(effects ...v1.TaintEffect) bool {
-		_, found := corehelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
-			func(t *v1.Taint) bool { return slices.Contains(effects, t.Effect) }, true)
-		return found
-	}
-	return !untolerated(v1.TaintEffectNoExecute, v1.TaintEffectNoSchedule), !untolerated(v1.TaintEffectNoExecute)
 }
 
 // bounds are how many nodes may be without a pod, or with two, during an update.
-func (o observed) bounds() (unavailable, surge int) {
+func (o *step) bounds() (unavailable, surge int) {
 	rolling := o.set.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil {
 		return 1, 0
 	}
 	desired := 0
 	for _, node := range o.nodes {
-		if run, _ := suits(o.set, node); run {
+		if o.fits[node.Name].run {
 			desired++
 		}
 	}
@@ -199,12 +232,12 @@ func (o observed) bounds() (unavailable, surge int) {
 }
 
 // roll replaces pods of old templates as fast as the bounds allow.
-func (o observed) roll(p *plan, byNode map[string][]*v1.Pod) {
+func (o *step) roll(p *plan, byNode map[string][]*v1.Pod) {
 	unavailable, surge := o.bounds()
 	var waiting []*v1.Pod // old pods that serve
 	var surgeable []string
 	for _, node := range o.nodes {
-		if run, _ := suits(o.set, node); !run {
+		if !o.fits[node.Name].run {
 			continue
 		}
 		old, next := o.pair(byNode[node.Name])
@@ -240,7 +273,7 @@ func (o observed) roll(p *plan, byNode map[string][]*v1.Pod) {
 }
 
 // pair returns the pod of an old template and that of the current one.
-func (o observed) pair(here []*v1.Pod) (old, next *v1.Pod) {
+func (o *step) pair(here []*v1.Pod) (old, next *v1.Pod) {
 	for _, pod := range here {
 		switch {
 		case pods.Ended(pod):
@@ -255,21 +288,20 @@ func (o observed) pair(here []*v1.Pod) (old, next *v1.Pod) {
 	return old, next
 }
 
-func (o observed) available(pod *v1.Pod) bool {
+func (o *step) available(pod *v1.Pod) bool {
 	available, _ := pods.Available(pod, o.set.Spec.MinReadySeconds, o.now)
 	return available && pod.DeletionTimestamp == nil
 }
 
-func (o observed) status(p *plan, byNode map[string][]*v1.Pod) apps.DaemonSetStatus {
+func (o *step) status(p *plan, byNode map[string][]*v1.Pod) apps.DaemonSetStatus {
 	next := apps.DaemonSetStatus{
 		ObservedGeneration: o.set.Generation,
 		CollisionCount:     o.set.Status.CollisionCount,
 		Conditions:         o.set.Status.Conditions,
 	}
 	for _, node := range o.nodes {
-		run, _ := suits(o.set, node)
 		here := pods.Filter(byNode[node.Name], func(pod *v1.Pod) bool { return !pods.Ended(pod) })
-		if !run {
+		if !o.fits[node.Name].run {
 			if len(here) > 0 {
 				next.NumberMisscheduled++
 			}
@@ -280,20 +312,16 @@ func (o observed) status(p *plan, byNode map[string][]*v1.Pod) apps.DaemonSetSta
 			continue
 		}
 		next.CurrentNumberScheduled++
-		slices.SortStableFunc(here, olderFirst)
-		ready, available, current := false, false, false
+		first := slices.MinFunc(here, boundFirst)
+		available, _ := pods.Available(first, o.set.Spec.MinReadySeconds, o.now)
+		next.NumberReady += count(pods.Ready(first))
+		next.NumberAvailable += count(available)
+		next.UpdatedNumberScheduled += count(o.current(first))
 		for _, pod := range here {
-			serves, wait := pods.Available(pod, o.set.Spec.MinReadySeconds, o.now)
-			ready = ready || pods.Ready(pod)
-			available = available || serves
-			current = current || o.current(pod)
-			if wait > 0 {
+			if _, wait := pods.Available(pod, o.set.Spec.MinReadySeconds, o.now); wait > 0 {
 				p.wake(wait)
 			}
 		}
-		next.NumberReady += count(ready)
-		next.NumberAvailable += count(available)
-		next.UpdatedNumberScheduled += count(current)
 	}
 	next.NumberUnavailable = next.DesiredNumberScheduled - next.NumberAvailable
 	return next

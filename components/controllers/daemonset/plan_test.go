@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,7 +24,8 @@ type world struct {
 
 func newWorld(seed uint64, nodes int, unavailable, surge int32) *world {
 	u, s := intstr.FromInt32(unavailable), intstr.FromInt32(surge)
-	w := &world{random: rand.New(rand.NewPCG(seed, 3)), o: observed{hash: "v1", settled: true, now: time.Unix(10000, 0), set: &apps.DaemonSet{
+	w := &world{random: rand.New(rand.NewPCG(seed,
+		3)), o: observed{hash: "v1", expectationsMet: true, now: time.Unix(10000, 0), set: &apps.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "d"},
 		Spec: apps.DaemonSetSpec{UpdateStrategy: apps.DaemonSetUpdateStrategy{Type: apps.RollingUpdateDaemonSetStrategyType,
 			RollingUpdate: &apps.RollingUpdateDaemonSet{MaxUnavailable: &u, MaxSurge: &s}}},
@@ -61,7 +63,8 @@ func (w *world) live() bool {
 		case len(pod.Status.Conditions) == 0:
 			pod.Spec.NodeName = target(pod)
 			pod.Status.Phase = v1.PodRunning
-			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.o.now)}}
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(w.o.now)}}
 			return true
 		}
 	}
@@ -86,7 +89,7 @@ func (w *world) settle(t *testing.T, check func()) {
 func (w *world) serving() int {
 	nodes := map[string]bool{}
 	for _, pod := range w.o.pods {
-		if w.o.available(pod) {
+		if (&step{observed: w.o}).available(pod) {
 			nodes[pod.Spec.NodeName] = true
 		}
 	}
@@ -153,14 +156,79 @@ func TestSuits(t *testing.T) {
 		"not ready":          {node(taint(v1.TaintNodeNotReady, v1.TaintEffectNoExecute)), nil, true, true},
 		"other, no schedule": {node(taint("x", v1.TaintEffectNoSchedule)), nil, false, true},
 		"other, no execute":  {node(taint("x", v1.TaintEffectNoExecute)), nil, false, false},
-		"other node":         {node(func(*v1.Node) {}), func(s *apps.DaemonSet) { s.Spec.Template.Spec.NodeName = "m" }, false, false},
+		"other node": {node(func(*v1.Node) {}), func(s *apps.DaemonSet) { s.Spec.Template.Spec.NodeName = "m" },
+			false, false},
 	} {
 		set := &apps.DaemonSet{}
 		if tc.set != nil {
 			tc.set(set)
 		}
-		if run, stay := suits(set, tc.node); run != tc.run || stay != tc.stay {
-			t.Errorf("%s: run %v, stay %v", name, run, stay)
+		if got, want := suitability(set)(tc.node), (fit{tc.run, tc.stay}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// The first failed pod of a node goes at once, each later one after twice the time; those that succeeded never wait.
+func TestFailedPodsWait(t *testing.T) {
+	w := newWorld(1, 1, 1, 0)
+	failed := func(phase v1.PodPhase) []*v1.Pod {
+		pod := newPod(w.o.set, "n0", w.o.hash)
+		pod.Name, pod.Spec.NodeName, pod.Status.Phase = "p", "n0", phase
+		return []*v1.Pod{pod}
+	}
+	w.o.retries = map[string]retry{}
+	for _, want := range []time.Duration{0, 1, 2, 4, 8, 16} {
+		w.o.pods = failed(v1.PodFailed)
+		p := decide(w.o)
+		if want > 0 {
+			if len(p.delete) > 0 || p.again != want*time.Second {
+				t.Errorf("deletes %d, looks again after %v, want %v", len(p.delete), p.again, want*time.Second)
+			}
+			w.o.now = w.o.now.Add(p.again)
+			p = decide(w.o)
+		}
+		if len(p.delete) != 1 || len(p.ended) != 1 {
+			t.Errorf("after %v: deletes %d", want*time.Second, len(p.delete))
+		}
+		maps.Copy(w.o.retries, p.retries)
+	}
+	w.o.pods = failed(v1.PodSucceeded)
+	if p := decide(w.o); len(p.delete) != 1 {
+		t.Error("a pod that succeeded waits")
+	}
+	w.o.pods, w.o.now = failed(v1.PodFailed), w.o.now.Add(2*longestRetry+time.Second)
+	if p := decide(w.o); len(p.delete) != 1 || p.retries["n0"].wait != firstRetry {
+		t.Error("what failed long ago counts")
+	}
+	w.o.expectationsMet, w.o.retries = false, nil
+	if p := decide(w.o); len(p.delete)+len(p.retries) != 0 {
+		t.Error("noted what was not done")
+	}
+}
+
+// A node counts by the oldest of its bound pods: a surge that doesn't get far is no update.
+func TestNodesCountByTheirOldestPod(t *testing.T) {
+	w := newWorld(1, 1, 0, 1)
+	pod := func(name, hash string, bound bool, age time.Duration) *v1.Pod {
+		pod := newPod(w.o.set, "n0", hash)
+		pod.Name, pod.CreationTimestamp, pod.Status.Phase = name, metav1.NewTime(w.o.now.Add(-age)), v1.PodRunning
+		if bound {
+			pod.Spec.NodeName = "n0"
+		}
+		return pod
+	}
+	for name, test := range map[string]struct {
+		pods []*v1.Pod
+		want int32
+	}{
+		"old and its surge":    {[]*v1.Pod{pod("a", "v0", true, time.Hour), pod("b", "v1", true, time.Minute)}, 0},
+		"surge that is bound":  {[]*v1.Pod{pod("a", "v0", false, time.Hour), pod("b", "v1", true, time.Minute)}, 1},
+		"only the current one": {[]*v1.Pod{pod("b", "v1", true, time.Minute)}, 1},
+	} {
+		w.o.pods = test.pods
+		if got := decide(w.o).status.UpdatedNumberScheduled; got != test.want {
+			t.Errorf("%s: %d updated, want %d", name, got, test.want)
 		}
 	}
 }

@@ -36,13 +36,19 @@ func newPod(set *apps.DaemonSet, node, hash string) *v1.Pod {
 		pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] = hash
 	}
 	pin(&pod.Spec, node)
-	for _, toleration := range tolerated {
-		tolerate(&pod.Spec, toleration)
-	}
-	if pod.Spec.HostNetwork {
-		tolerate(&pod.Spec, v1.Toleration{Key: v1.TaintNodeNetworkUnavailable, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoSchedule})
-	}
+	tolerateNodes(&pod.Spec)
 	return pod
+}
+
+// tolerateNodes adds the tolerations of all daemons.
+func tolerateNodes(spec *v1.PodSpec) {
+	for _, toleration := range tolerated {
+		tolerate(spec, toleration)
+	}
+	if spec.HostNetwork {
+		tolerate(spec, v1.Toleration{Key: v1.TaintNodeNetworkUnavailable, Operator: v1.TolerationOpExists,
+			Effect: v1.TaintEffectNoSchedule})
+	}
 }
 
 func tolerate(spec *v1.PodSpec, toleration v1.Toleration) {
@@ -57,7 +63,8 @@ func tolerate(spec *v1.PodSpec, toleration v1.Toleration) {
 
 // pin requires the node by name, in addition to what each term of the template requires.
 func pin(spec *v1.PodSpec, node string) {
-	byName := v1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node}}
+	byName := v1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn,
+		Values: []string{node}}
 	if spec.Affinity == nil {
 		spec.Affinity = &v1.Affinity{}
 	}

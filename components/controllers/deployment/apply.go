@@ -32,7 +32,8 @@ func (c *Controller) apply(ctx context.Context, d *apps.Deployment, p plan) erro
 		c.env.Events.Event(d, e.kind, e.reason, e.message)
 	}
 	for _, set := range p.delete {
-		err := sets.Delete(ctx, set.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(set.UID))})
+		err := sets.Delete(ctx, set.Name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(set.UID))})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete replica set %s/%s: %w", set.Namespace, set.Name, err)
 		}
@@ -41,7 +42,8 @@ func (c *Controller) apply(ctx context.Context, d *apps.Deployment, p plan) erro
 }
 
 // writeStatus writes status and revision at once: the status endpoint takes annotations, too.
-func (c *Controller) writeStatus(ctx context.Context, d *apps.Deployment, revision string, status apps.DeploymentStatus) error {
+func (c *Controller) writeStatus(ctx context.Context, d *apps.Deployment, revision string,
+	status apps.DeploymentStatus) error {
 	if d.Annotations[RevisionAnnotation] == revision && equality.Semantic.DeepEqual(d.Status, status) {
 		return nil
 	}
@@ -69,7 +71,8 @@ func (c *Controller) create(ctx context.Context, d *apps.Deployment, set *apps.R
 	switch {
 	case err == nil:
 		if size := size(set); size > 0 {
-			c.env.Events.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", set.Name, size)
+			c.env.Events.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d",
+				set.Name, size)
 		}
 		return nil
 	case apierrors.IsAlreadyExists(err):
@@ -77,7 +80,8 @@ func (c *Controller) create(ctx context.Context, d *apps.Deployment, set *apps.R
 		if getErr != nil {
 			return getErr
 		}
-		if ref := metav1.GetControllerOfNoCopy(existing); ref != nil && ref.UID == d.UID && sameTemplate(&existing.Spec.Template, &d.Spec.Template) {
+		if ref := metav1.GetControllerOfNoCopy(existing); ref != nil && ref.UID == d.UID &&
+			sameTemplate(&existing.Spec.Template, &d.Spec.Template) {
 			return nil // made before, and not seen yet
 		}
 		status := *d.Status.DeepCopy()
@@ -109,7 +113,7 @@ func (c *Controller) createFailed(ctx context.Context, d *apps.Deployment, newSe
 	return cause
 }
 
-// rollBack serves the annotation by which clients of old API versions ask for a rollback; kubectl writes the old
+// rollBack serves the annotation by which clients of old API versions request a rollback; kubectl writes the old
 // template itself.
 func (c *Controller) rollBack(ctx context.Context, d *apps.Deployment) (done bool, err error) {
 	wanted, ok := d.Annotations[rollbackAnnotation]
@@ -127,7 +131,8 @@ func (c *Controller) rollBack(ctx context.Context, d *apps.Deployment) (done boo
 	changed := d.DeepCopy()
 	delete(changed.Annotations, rollbackAnnotation)
 	e := pickRollback(changed, sets, revision)
-	if _, err := c.env.Client.AppsV1().Deployments(d.Namespace).Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.env.Client.AppsV1().Deployments(d.Namespace).Update(ctx, changed,
+		metav1.UpdateOptions{}); err != nil {
 		return false, err
 	}
 	c.env.Events.Event(d, e.kind, e.reason, e.message)
@@ -169,7 +174,9 @@ func pickRollback(d *apps.Deployment, sets []*apps.ReplicaSet, revision int64) e
 				d.Annotations[key] = value
 			}
 		}
-		return event{v1.EventTypeNormal, "DeploymentRollback", fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, revision)}
+		return event{v1.EventTypeNormal, "DeploymentRollback",
+			fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, revision)}
 	}
-	return event{v1.EventTypeWarning, "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to."}
+	return event{v1.EventTypeWarning, "DeploymentRollbackRevisionNotFound",
+		"Unable to find the revision to rollback to."}
 }

@@ -127,7 +127,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	if d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{}) {
-		c.env.Events.Event(d, v1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
+		c.env.Events.Event(d, v1.EventTypeWarning, "SelectingAll",
+			"This deployment is selecting all pods. A non-empty selector is required.")
 		return nil
 	}
 	if done, err := c.rollBack(ctx, d); done || err != nil {
@@ -163,7 +164,8 @@ func (c *Controller) claim(ctx context.Context, d *apps.Deployment) ([]*apps.Rep
 			return c.env.Client.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, set *apps.ReplicaSet, patch []byte) error {
-			_, err := c.env.Client.AppsV1().ReplicaSets(set.Namespace).Patch(ctx, set.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			_, err := c.env.Client.AppsV1().ReplicaSets(set.Namespace).Patch(ctx, set.Name,
+				types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 			return err
 		},
 	}

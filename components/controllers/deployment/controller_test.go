@@ -38,7 +38,8 @@ func web(replicas int32) *apps.Deployment {
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			ProgressDeadlineSeconds: ptr.To[int32](600), RevisionHistoryLimit: ptr.To[int32](1),
 			Strategy: apps.DeploymentStrategy{Type: apps.RollingUpdateDeploymentStrategyType},
-			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "v1"}}}},
+			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "v1"}}}},
 		},
 	}
 }
@@ -57,15 +58,19 @@ func serve(t *testing.T, client *fake.Clientset, image string, want int32) {
 				serving++
 			}
 			if len(pod.Status.Conditions) == 0 {
-				pod.Status = v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()}}}
-				_, _ = client.CoreV1().Pods("ns").UpdateStatus(t.Context(), &pod, metav1.UpdateOptions{}) // it may have gone
+				pod.Status = v1.PodStatus{Phase: v1.PodRunning,
+					Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue,
+						LastTransitionTime: metav1.Now()}}}
+				// it may have gone
+				_, _ = client.CoreV1().Pods("ns").UpdateStatus(t.Context(), &pod, metav1.UpdateOptions{})
 			}
 		}
 		d, err := client.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		done := serving == want && int32(len(pods.Items)) == want && d.Status.AvailableReplicas == want && d.Status.UpdatedReplicas == want
+		done := serving == want && int32(len(pods.Items)) == want && d.Status.AvailableReplicas == want &&
+			d.Status.UpdatedReplicas == want
 		return done, fmt.Sprintf("%d of %d pods with %s, status %+v", serving, len(pods.Items), image, d.Status)
 	})
 }
@@ -109,9 +114,11 @@ func TestRollsAndRollsBack(t *testing.T) {
 func TestAdoptsOrphans(t *testing.T) {
 	labels := map[string]string{"app": "web"}
 	orphan := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "orphan", UID: "orphan", Labels: labels},
-		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "v1"}}}, Status: v1.PodStatus{Phase: v1.PodRunning}}
+		Spec:   v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "v1"}}},
+		Status: v1.PodStatus{Phase: v1.PodRunning}}
 	set := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "set"},
-		Spec: apps.ReplicaSetSpec{Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: web(1).Spec.Template}}
+		Spec: apps.ReplicaSetSpec{Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: web(1).Spec.Template}}
 	client := runnertest.NewClient(orphan, set)
 	start(t, client)("Created pod")
 	runnertest.Eventually(t, func() (bool, string) {
@@ -121,6 +128,7 @@ func TestAdoptsOrphans(t *testing.T) {
 		}
 		ref := metav1.GetControllerOf(pod)
 		all, err := client.CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{})
-		return err == nil && ref != nil && ref.UID == "set" && len(all.Items) == 2, fmt.Sprintf("controller %v, %d pods", ref, len(all.Items))
+		return err == nil && ref != nil && ref.UID == "set" && len(all.Items) == 2,
+			fmt.Sprintf("controller %v, %d pods", ref, len(all.Items))
 	})
 }

@@ -17,7 +17,7 @@ type observed struct {
 	deployment *apps.Deployment
 	// sets are the ReplicaSets the deployment controls.
 	sets []*apps.ReplicaSet
-	// running counts, by set, the pods that have not ended, terminating ones too. Only Recreate looks at it.
+	// running counts, by set, the pods that have not ended, terminating ones too. Only Recreate uses it.
 	running map[types.UID]int
 	now     time.Time
 }
@@ -33,7 +33,7 @@ type plan struct {
 	delete []*apps.ReplicaSet
 	// events tell of sizes changed by update.
 	events []event
-	// revision is the deployment's annotation; status what is written beside it.
+	// revision is the deployment's annotation; status its new status.
 	revision string
 	status   apps.DeploymentStatus
 	// again is when the progress deadline passes; 0 if it doesn't matter.

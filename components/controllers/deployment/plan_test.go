@@ -187,7 +187,8 @@ func (w *world) wantComplete(image string) {
 
 // TestRollingBounds holds a rolling update to its two promises in every state of many interleavings.
 func TestRollingBounds(t *testing.T) {
-	values := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromInt32(3), intstr.FromString("25%"), intstr.FromString("100%")}
+	values := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromInt32(3),
+		intstr.FromString("25%"), intstr.FromString("100%")}
 	seed := uint64(0)
 	for _, surge := range values {
 		for _, unavailable := range values {
@@ -314,7 +315,8 @@ func TestPause(t *testing.T) {
 	if len(w.sets) != 1 {
 		t.Fatalf("a paused deployment rolled: %s", w.describe())
 	}
-	if c := conditionOf(&w.d.Status, apps.DeploymentProgressing); c == nil || c.Reason != paused || c.Status != v1.ConditionUnknown {
+	if c := conditionOf(&w.d.Status, apps.DeploymentProgressing); c == nil || c.Reason != paused ||
+		c.Status != v1.ConditionUnknown {
 		t.Fatalf("condition while paused: %+v", c)
 	}
 	w.scale(6)

@@ -72,7 +72,8 @@ func (s *step) newSetSize() int32 {
 	return have + max(min(room, want-have), 0)
 }
 
-// shrinkOldSets takes unhealthy old pods first, as nobody misses them, then as many healthy ones as may be missing.
+// shrinkOldSets removes unhealthy old pods first, as they do not serve, then as many healthy ones as maxUnavailable
+// allows.
 func (s *step) shrinkOldSets() {
 	if total(s.oldSets) == 0 {
 		return
@@ -103,8 +104,8 @@ func (s *step) shrinkOldSets() {
 	}
 }
 
-// resizing tells whether the number of replicas was changed since the sets were sized: then no rollout goes on until
-// they are sized anew.
+// resizing tells whether the number of replicas was changed since the sets were sized: then no rollout proceeds until
+// they are scaled.
 func (s *step) resizing() bool {
 	for _, set := range s.sets {
 		if size(set) == 0 {

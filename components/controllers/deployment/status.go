@@ -41,9 +41,11 @@ func conditionOf(s *apps.DeploymentStatus, t apps.DeploymentConditionType) *apps
 	return nil
 }
 
-func (s *step) condition(t apps.DeploymentConditionType, status v1.ConditionStatus, reason, message string) apps.DeploymentCondition {
+func (s *step) condition(t apps.DeploymentConditionType, status v1.ConditionStatus, reason,
+	message string) apps.DeploymentCondition {
 	now := metav1.NewTime(s.now)
-	return apps.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
+	return apps.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: now,
+		LastTransitionTime: now}
 }
 
 // set puts c in place unless it says nothing new; the time of the last transition changes with the status only.
@@ -64,7 +66,8 @@ func replace(status *apps.DeploymentStatus, c apps.DeploymentCondition) {
 }
 
 func remove(status *apps.DeploymentStatus, t apps.DeploymentConditionType) {
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c apps.DeploymentCondition) bool { return c.Type == t })
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions),
+		func(c apps.DeploymentCondition) bool { return c.Type == t })
 }
 
 // pausing shows in the Progressing condition that the deployment was paused or resumed, which also restarts the
@@ -113,9 +116,11 @@ func (s *step) summary() apps.DeploymentStatus {
 	next.UnavailableReplicas = max(total(s.sets)-next.AvailableReplicas, 0)
 	_, unavailable := bounds(s.d)
 	if next.AvailableReplicas >= replicas(s.d)-unavailable {
-		set(&next, s.condition(apps.DeploymentAvailable, v1.ConditionTrue, minAvailable, "Deployment has minimum availability."))
+		set(&next, s.condition(apps.DeploymentAvailable, v1.ConditionTrue, minAvailable,
+			"Deployment has minimum availability."))
 	} else {
-		set(&next, s.condition(apps.DeploymentAvailable, v1.ConditionFalse, minUnavailable, "Deployment does not have minimum availability."))
+		set(&next, s.condition(apps.DeploymentAvailable, v1.ConditionFalse, minUnavailable,
+			"Deployment does not have minimum availability."))
 	}
 	return next
 }
@@ -123,7 +128,8 @@ func (s *step) summary() apps.DeploymentStatus {
 // complete tells whether all pods are of the current template and available.
 func complete(d *apps.Deployment, s *apps.DeploymentStatus) bool {
 	want := replicas(d)
-	return s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want && s.ObservedGeneration >= d.Generation
+	return s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want &&
+		s.ObservedGeneration >= d.Generation
 }
 
 func (s *step) advanced(next *apps.DeploymentStatus) bool {
@@ -141,9 +147,11 @@ func (s *step) progress(next apps.DeploymentStatus) apps.DeploymentStatus {
 		return s.failures(next)
 	}
 	if s.created {
-		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetCreated, fmt.Sprintf("Created new replica set %q", s.newSet.Name)))
+		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetCreated,
+			fmt.Sprintf("Created new replica set %q", s.newSet.Name)))
 	} else if s.newSet != nil && conditionOf(&next, apps.DeploymentProgressing) == nil {
-		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetFound, fmt.Sprintf("Found new replica set %q", s.newSet.Name)))
+		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetFound,
+			fmt.Sprintf("Found new replica set %q", s.newSet.Name)))
 	}
 	subject := fmt.Sprintf("Deployment %q", s.d.Name)
 	if s.newSet != nil {
@@ -154,16 +162,19 @@ func (s *step) progress(next apps.DeploymentStatus) apps.DeploymentStatus {
 	switch {
 	case resting && !s.created:
 	case complete(s.d, &next):
-		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetAvailable, subject+" has successfully progressed."))
+		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, newSetAvailable,
+			subject+" has successfully progressed."))
 	case s.advanced(&next):
-		replace(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, setUpdated, subject+" is progressing."))
+		replace(&next, s.condition(apps.DeploymentProgressing, v1.ConditionTrue, setUpdated,
+			subject+" is progressing."))
 	case s.late(&next):
-		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionFalse, deadlineExceeded, subject+" has timed out progressing."))
+		set(&next, s.condition(apps.DeploymentProgressing, v1.ConditionFalse, deadlineExceeded,
+			subject+" has timed out progressing."))
 	}
 	return s.failures(next)
 }
 
-// failures shows why pods can't be made, as the sets say; the new set's word counts most.
+// failures shows why pods can't be made, as the sets say; those of the new set take precedence.
 func (s *step) failures(next apps.DeploymentStatus) apps.DeploymentStatus {
 	var failure *apps.ReplicaSetCondition
 	for _, set := range append(slices.Clone(s.sets), s.newSet) {
@@ -203,10 +214,12 @@ func (s *step) late(next *apps.DeploymentStatus) bool {
 	return c.LastUpdateTime.Add(s.deadline()).Before(s.now)
 }
 
-// untilDeadline is when the clock alone may make the deployment late; a second is added as times are stored in whole ones.
+// untilDeadline is when the clock alone may make the deployment late; a second is added as times are stored in whole
+// ones.
 func (s *step) untilDeadline(next *apps.DeploymentStatus) time.Duration {
 	c := conditionOf(next, apps.DeploymentProgressing)
-	if !hasDeadline(s.d) || c == nil || complete(s.d, next) || c.Reason == deadlineExceeded || c.Reason == newSetAvailable {
+	if !hasDeadline(s.d) || c == nil || complete(s.d, next) || c.Reason == deadlineExceeded ||
+		c.Reason == newSetAvailable {
 		return 0
 	}
 	return max(c.LastUpdateTime.Add(s.deadline()).Sub(s.now), 0) + time.Second

@@ -5,7 +5,9 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,15 +36,21 @@ type Controller struct {
 	pods    corelisters.PodLister
 	sets    appslisters.ReplicaSetLister
 	loop    *runner.Loop[string]
+	// stale holds the pods whose DisruptionTarget condition may be outdated.
+	stale *runner.Loop[string]
 }
 
-// New makes the controller; scales and mapper speak as it, and tell the size of owners of any kind. It starts working
-// with Run.
+// New returns the controller; scales and mapper, with the controller's identity, return the size of owners of any kind.
+// It starts with Run.
 func New(env runner.Env, scales scale.ScalesGetter, mapper meta.RESTMapper) (*Controller, error) {
-	budgets, all, sets := env.Informers.Policy().V1().PodDisruptionBudgets(), env.Informers.Core().V1().Pods(), env.Informers.Apps().V1().ReplicaSets()
-	c := &Controller{env: env, scales: scales, mapper: mapper, budgets: budgets.Lister(), pods: all.Lister(), sets: sets.Lister()}
+	budgets, all, sets := env.Informers.Policy().V1().PodDisruptionBudgets(), env.Informers.Core().V1().Pods(),
+		env.Informers.Apps().V1().ReplicaSets()
+	c := &Controller{env: env, scales: scales, mapper: mapper, budgets: budgets.Lister(), pods: all.Lister(),
+		sets: sets.Lister()}
 	c.loop = runner.NewLoop("disruption", env, c.reconcile)
 	c.loop.Needs(sets.Informer())
+	c.stale = runner.NewLoop("stale_pod_disruption", env, c.clearStale)
+	c.stale.Needs(all.Informer())
 	if err := c.loop.Watch(budgets.Informer(), runner.Handle(func(old, new *policy.PodDisruptionBudget) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
 	})); err != nil {
@@ -52,9 +60,19 @@ func New(env runner.Env, scales scale.ScalesGetter, mapper meta.RESTMapper) (*Co
 }
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.loop.Run(ctx) })
+	group.Go(func() error { return c.stale.Run(ctx) })
+	return group.Wait()
+}
 
 func (c *Controller) podChanged(old, new *v1.Pod) {
+	if new != nil {
+		if wait, marked := untilStale(new, c.env.Clock.Now()); marked {
+			c.stale.AddAfter(runner.Key(new), wait)
+		}
+	}
 	for _, pod := range []*v1.Pod{old, new} {
 		if pod == nil {
 			continue
@@ -62,6 +80,11 @@ func (c *Controller) podChanged(old, new *v1.Pod) {
 		budgets, err := c.budgets.GetPodPodDisruptionBudgets(pod)
 		if err != nil {
 			continue // none has the pod
+		}
+		if pod == new && len(budgets) > 1 {
+			c.env.Events.Eventf(pod, v1.EventTypeWarning, "MultiplePodDisruptionBudgets",
+				"Pod %q/%q matches multiple PodDisruptionBudgets.  Chose %q arbitrarily.", pod.Namespace, pod.Name,
+				budgets[0].Name)
 		}
 		for _, budget := range budgets {
 			c.loop.Add(runner.Key(budget))
@@ -80,13 +103,15 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	p, err := c.plan(ctx, budget)
 	if err != nil {
-		// Nothing may be evicted as long as nobody knows how much.
-		c.env.Events.Eventf(budget, v1.EventTypeWarning, "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: %v", err)
+		// No eviction is allowed while the expected number of pods is unknown.
+		c.env.Events.Eventf(budget, v1.EventTypeWarning, "CalculateExpectedPodCountFailed",
+			"Failed to calculate the number of expected pods: %v", err)
 		return fmt.Errorf("disruption budget %s: %w", key, firstOf(c.failSafe(ctx, budget, err), err))
 	}
 	for _, late := range p.late {
 		if pod, err := c.pods.Pods(namespace).Get(late); err == nil {
-			c.env.Events.Eventf(pod, v1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s to be deleted but it wasn't", key)
+			c.env.Events.Eventf(pod, v1.EventTypeWarning, "NotDeleted",
+				"Pod was expected by PDB %s to be deleted but it wasn't", key)
 		}
 	}
 	changed := budget.DeepCopy()
@@ -126,9 +151,19 @@ func (c *Controller) plan(ctx context.Context, budget *policy.PodDisruptionBudge
 		if o.scale, err = c.scale(ctx, o.pods); err != nil {
 			return plan{}, err
 		}
+		if slices.ContainsFunc(o.pods, unmanaged) {
+			c.env.Events.Eventf(budget, v1.EventTypeWarning, "UnmanagedPods", unmanagedMessage, budget.Spec.Selector)
+		}
 	}
 	return decide(o)
 }
+
+// unmanagedMessage is upstream's, with the budget's selector as its argument.
+const unmanagedMessage = "Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a " +
+	"result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account " +
+	"for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
+
+func unmanaged(pod *v1.Pod) bool { return metav1.GetControllerOfNoCopy(pod) == nil }
 
 // scale adds up how many pods the owners of the pods want.
 func (c *Controller) scale(ctx context.Context, all []*v1.Pod) (int32, error) {
@@ -137,7 +172,7 @@ func (c *Controller) scale(ctx context.Context, all []*v1.Pod) (int32, error) {
 	for _, pod := range all {
 		ref := metav1.GetControllerOf(pod)
 		if ref == nil {
-			continue // counts with nobody's size
+			continue // without a controller it adds to no expected count
 		}
 		if _, known := sizes[ref.UID]; known {
 			continue
@@ -187,6 +222,29 @@ func (c *Controller) size(ctx context.Context, namespace string, ref *metav1.Own
 	return ref.UID, found.Spec.Replicas, nil
 }
 
+// clearStale takes the DisruptionTarget condition of a pod back if the deletion that it announced has not come.
+func (c *Controller) clearStale(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	pod, err := c.pods.Pods(namespace).Get(name)
+	if err != nil {
+		return runner.IgnoreGone(err)
+	}
+	wait, marked := untilStale(pod, c.env.Clock.Now())
+	switch {
+	case !marked:
+		return nil
+	case wait > 0:
+		c.stale.AddAfter(key, wait)
+		return nil
+	}
+	_, err = c.env.Client.CoreV1().Pods(namespace).UpdateStatus(ctx, withoutDisruption(pod, c.env.Clock.Now()),
+		metav1.UpdateOptions{})
+	return runner.IgnoreGone(err)
+}
+
 // failSafe allows no eviction.
 func (c *Controller) failSafe(ctx context.Context, budget *policy.PodDisruptionBudget, cause error) error {
 	changed := budget.DeepCopy()
@@ -202,6 +260,7 @@ func (c *Controller) write(ctx context.Context, budget, changed *policy.PodDisru
 	if equality.Semantic.DeepEqual(budget.Status, changed.Status) {
 		return nil
 	}
-	_, err := c.env.Client.PolicyV1().PodDisruptionBudgets(budget.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	_, err := c.env.Client.PolicyV1().PodDisruptionBudgets(budget.Namespace).UpdateStatus(ctx, changed,
+		metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
 }

@@ -11,8 +11,8 @@ import (
 	"quintet.dev/quintet/components/controllers/pods"
 )
 
-// patience is how long an eviction that was granted may take to show; after that it counts as not done.
-const patience = 2 * time.Minute
+// deletionTimeout is how long the deletion of an evicted pod may take to be observed; after that it counts as failed.
+const deletionTimeout = 2 * time.Minute
 
 // observed is all that a decision depends on.
 type observed struct {
@@ -76,7 +76,29 @@ func (o observed) wants() (expected, desired int32, err error) {
 	case spec.MinAvailable != nil:
 		return int32(len(o.pods)), spec.MinAvailable.IntVal, nil
 	}
-	return int32(len(o.pods)), 0, nil
+	return 0, 0, nil // a budget that asks for nothing allows no eviction
+}
+
+// untilStale tells how long the DisruptionTarget condition of a pod still counts while nothing deletes the pod; marked
+// is false if there is no such condition to take back. The kubelet's own announcements never become outdated: an end in
+// the node's shutdown may take as long as it wants.
+func untilStale(pod *v1.Pod, now time.Time) (wait time.Duration, marked bool) {
+	c := pods.Condition(pod, v1.DisruptionTarget)
+	if pod.DeletionTimestamp != nil || pods.Ended(pod) || c == nil || c.Status != v1.ConditionTrue ||
+		c.Reason == v1.PodReasonTerminationByKubelet {
+		return 0, false
+	}
+	return max(c.LastTransitionTime.Add(deletionTimeout).Sub(now), 0), true
+}
+
+// withoutDisruption returns a copy of the pod whose DisruptionTarget condition is False.
+func withoutDisruption(pod *v1.Pod, now time.Time) *v1.Pod {
+	changed := pod.DeepCopy()
+	*pods.Condition(changed, v1.DisruptionTarget) = v1.PodCondition{
+		Type: v1.DisruptionTarget, Status: v1.ConditionFalse, ObservedGeneration: pod.Generation,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	return changed
 }
 
 // disrupted keeps the evictions that were granted and have not shown yet.
@@ -90,7 +112,7 @@ func (o observed) disrupted() plan {
 		if !alive[name] {
 			continue
 		}
-		left := granted.Add(patience).Sub(o.now)
+		left := granted.Add(deletionTimeout).Sub(o.now)
 		if left <= 0 {
 			p.late = append(p.late, name)
 			continue

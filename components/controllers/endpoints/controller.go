@@ -28,7 +28,8 @@ type Controller struct {
 // New makes the controller; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
 	core := env.Informers.Core().V1()
-	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(), endpoints: core.Endpoints().Lister()}
+	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(),
+		endpoints: core.Endpoints().Lister()}
 	c.loop = runner.NewLoop("endpoint", env, c.reconcile)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
@@ -43,7 +44,8 @@ func New(env runner.Env) (*Controller, error) {
 		return nil, err
 	}
 	err := c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
-		if old == nil || new == nil { // those of a Service that went while nobody looked, and those taken away
+		if old == nil || new == nil {
+			// those of a Service that was deleted while the controller did not run, and deleted ones
 			c.loop.Add(runner.Key(runner.Last(old, new)))
 		}
 	}))
@@ -70,7 +72,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return c.delete(ctx, current)
 	}
 	if err != nil || !services.Selects(service) {
-		return err // whoever left out the selector writes the endpoints
+		return err // without a selector, the owner of the Service writes the endpoints
 	}
 	selected, err := services.Pods(c.pods, service)
 	if err != nil {
@@ -98,7 +100,8 @@ func (c *Controller) write(ctx context.Context, service *v1.Service, current, ne
 	if current != nil {
 		if _, err := client.Update(ctx, next, metav1.UpdateOptions{}); err != nil {
 			if !apierrors.IsConflict(err) {
-				c.env.Events.Eventf(next, v1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %v/%v: %v", service.Namespace, service.Name, err)
+				c.env.Events.Eventf(next, v1.EventTypeWarning, "FailedToUpdateEndpoint",
+					"Failed to update endpoint %v/%v: %v", service.Namespace, service.Name, err)
 			}
 			return fmt.Errorf("update endpoints %s/%s: %w", service.Namespace, service.Name, err)
 		}
@@ -109,7 +112,8 @@ func (c *Controller) write(ctx context.Context, service *v1.Service, current, ne
 	case err == nil, apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		c.env.Events.Eventf(service, v1.EventTypeWarning, "FailedToCreateEndpoint", "Failed to create endpoint for service %v/%v: %v", service.Namespace, service.Name, err)
+		c.env.Events.Eventf(service, v1.EventTypeWarning, "FailedToCreateEndpoint",
+			"Failed to create endpoint for service %v/%v: %v", service.Namespace, service.Name, err)
 	}
 	return fmt.Errorf("create endpoints %s/%s: %w", service.Namespace, service.Name, err)
 }

@@ -72,7 +72,8 @@ func subsetsOf(service *v1.Service, selected []*v1.Pod) (subsets []v1.EndpointSu
 		if !ok {
 			continue
 		}
-		address := v1.EndpointAddress{IP: ips[0], TargetRef: services.Target(pod), Hostname: services.Hostname(pod, service)}
+		address := v1.EndpointAddress{IP: ips[0], TargetRef: services.Target(pod),
+			Hostname: services.Hostname(pod, service)}
 		if pod.Spec.NodeName != "" {
 			address.NodeName = ptr.To(pod.Spec.NodeName)
 		}
@@ -107,7 +108,8 @@ func portsOf(service *v1.Service, pod *v1.Pod) (ports []v1.EndpointPort, ok bool
 	for i := range service.Spec.Ports {
 		port := &service.Spec.Ports[i]
 		if number, found := services.Port(pod, port); found {
-			ports = append(ports, v1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol, AppProtocol: port.AppProtocol})
+			ports = append(ports, v1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol,
+				AppProtocol: port.AppProtocol})
 		}
 	}
 	slices.SortFunc(ports, func(a, b v1.EndpointPort) int {
@@ -133,6 +135,7 @@ func truncate(subsets []v1.EndpointSubset) ([]v1.EndpointSubset, bool) {
 	for i := range subsets {
 		cut(&subsets[i].NotReadyAddresses)
 	}
-	subsets = slices.DeleteFunc(subsets, func(s v1.EndpointSubset) bool { return len(s.Addresses)+len(s.NotReadyAddresses) == 0 })
+	subsets = slices.DeleteFunc(subsets,
+		func(s v1.EndpointSubset) bool { return len(s.Addresses)+len(s.NotReadyAddresses) == 0 })
 	return subsets, truncated
 }

@@ -27,8 +27,10 @@ func service(change func(*v1.Service)) *v1.Service {
 func pod(ip string, ready bool, port int32) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: ip, UID: types.UID(ip)},
-		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: port, Protocol: v1.ProtocolTCP}}}}},
-		Status:     v1.PodStatus{Phase: v1.PodRunning, PodIP: ip, PodIPs: []v1.PodIP{{IP: ip}}},
+		Spec: v1.PodSpec{NodeName: "n1",
+			Containers: []v1.Container{{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: port,
+				Protocol: v1.ProtocolTCP}}}}},
+		Status: v1.PodStatus{Phase: v1.PodRunning, PodIP: ip, PodIPs: []v1.PodIP{{IP: ip}}},
 	}
 	if ready {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
@@ -67,13 +69,18 @@ func TestSubsets(t *testing.T) {
 		pods    []*v1.Pod
 		want    string
 	}{
-		"none":              {service(nil), nil, ""},
-		"ready and not":     {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", false, 8080)}, "10.1.0.2 | 10.1.0.1 admin=9 http=8080;"},
-		"sorted":            {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", true, 8080)}, "10.1.0.1 10.1.0.2 | admin=9 http=8080;"},
-		"other ports":       {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", true, 8081)}, "10.1.0.2 | admin=9 http=8080;10.1.0.1 | admin=9 http=8081;"},
-		"not to be told":    {service(nil), []*v1.Pod{terminating, failed, homeless}, ""},
-		"published anyway":  {service(func(s *v1.Service) { s.Spec.PublishNotReadyAddresses = true }), []*v1.Pod{terminating, pod("10.1.0.1", false, 8080)}, "10.1.0.1 10.1.0.9 | admin=9 http=8080;"},
-		"headless, no port": {service(func(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone; s.Spec.Ports = nil }), []*v1.Pod{pod("10.1.0.1", true, 8080)}, "10.1.0.1 |;"},
+		"none": {service(nil), nil, ""},
+		"ready and not": {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", false, 8080)},
+			"10.1.0.2 | 10.1.0.1 admin=9 http=8080;"},
+		"sorted": {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", true, 8080)},
+			"10.1.0.1 10.1.0.2 | admin=9 http=8080;"},
+		"other ports": {service(nil), []*v1.Pod{pod("10.1.0.2", true, 8080), pod("10.1.0.1", true, 8081)},
+			"10.1.0.2 | admin=9 http=8080;10.1.0.1 | admin=9 http=8081;"},
+		"not to be told": {service(nil), []*v1.Pod{terminating, failed, homeless}, ""},
+		"published anyway": {service(func(s *v1.Service) { s.Spec.PublishNotReadyAddresses = true }),
+			[]*v1.Pod{terminating, pod("10.1.0.1", false, 8080)}, "10.1.0.1 10.1.0.9 | admin=9 http=8080;"},
+		"headless, no port": {service(func(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone; s.Spec.Ports = nil }),
+			[]*v1.Pod{pod("10.1.0.1", true, 8080)}, "10.1.0.1 |;"},
 	} {
 		got, truncated := subsetsOf(tc.service, tc.pods)
 		if show(got) != tc.want || truncated {
@@ -86,7 +93,8 @@ func TestPlan(t *testing.T) {
 	s := service(func(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone })
 	pods := []*v1.Pod{pod("10.1.0.1", true, 8080)}
 	made := plan(s, pods, nil)
-	if _, headless := made.Labels[v1.IsHeadlessService]; !headless || made.Labels["team"] != "a" || made.Labels[managedByLabel] != managedBy {
+	if _, headless := made.Labels[v1.IsHeadlessService]; !headless || made.Labels["team"] != "a" ||
+		made.Labels[managedByLabel] != managedBy {
 		t.Errorf("labels %v", made.Labels)
 	}
 	if again := plan(s, pods, made); again != nil {

@@ -40,7 +40,8 @@ type Controller struct {
 func New(env runner.Env, limit int) (*Controller, error) {
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
-		env: env, limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(), nodes: core.Nodes().Lister(),
+		env: env, limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
+		nodes:  core.Nodes().Lister(),
 		slices: slices.Lister(), pending: expectations.New(env.Clock),
 	}
 	c.loop = runner.NewLoop("endpoint_slice", env, c.reconcile)
@@ -65,7 +66,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// nodeChanged matters where the zone of a node does: it is told with the endpoints.
+// nodeChanged handles changes of a node's zone, which is part of its endpoints.
 func (c *Controller) nodeChanged(old, new *v1.Node) {
 	if old != nil && new != nil && old.Labels[v1.LabelTopologyZone] == new.Labels[v1.LabelTopologyZone] {
 		return
@@ -118,7 +119,16 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, key, service, decide(o))
+	var homeless []*v1.Pod
+	o.pods, homeless = withNode(o)
+	if err := c.apply(ctx, key, service, decide(o)); err != nil {
+		return err
+	}
+	if len(homeless) > 0 { // the node may come, or the pod go: neither is watched here
+		return fmt.Errorf("skipping Pod %s for Service %s: Node %s Not Found", homeless[0].Name, key,
+			homeless[0].Spec.NodeName)
+	}
+	return nil
 }
 
 func (c *Controller) observe(service *v1.Service) (observed, error) {
@@ -167,7 +177,8 @@ func (c *Controller) apply(ctx context.Context, key string, service *v1.Service,
 		}
 	}
 	for _, slice := range p.delete {
-		err := client.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(slice.UID))})
+		err := client.Delete(ctx, slice.Name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(slice.UID))})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return failed("delete", err)
 		}

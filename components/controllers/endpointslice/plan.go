@@ -59,7 +59,8 @@ func decide(o observed) plan {
 
 // pack plans the slices of one address type. A Service without endpoints keeps one empty slice, which tells that it
 // has none.
-func (o observed) pack(p *plan, addresses discovery.AddressType, wanted map[family][]discovery.Endpoint, ports map[family][]discovery.EndpointPort, current map[family][]*discovery.EndpointSlice) {
+func (o observed) pack(p *plan, addresses discovery.AddressType, wanted map[family][]discovery.Endpoint,
+	ports map[family][]discovery.EndpointPort, current map[family][]*discovery.EndpointSlice) {
 	var spare, kept []*discovery.EndpointSlice
 	created := 0
 	for _, f := range slices.SortedFunc(maps.Keys(wanted), byPorts) {
@@ -95,12 +96,13 @@ func (o observed) pack(p *plan, addresses discovery.AddressType, wanted map[fami
 	p.delete = append(p.delete, spare...)
 }
 
-// recycle fills slices that nobody needs instead of making new ones, and returns those left over: readers then see one
-// change instead of two.
+// recycle fills surplus slices instead of creating new ones, and returns those left over: watchers then see one update
+// instead of a deletion and a creation.
 func (o observed) recycle(p *plan, spare []*discovery.EndpointSlice) []*discovery.EndpointSlice {
 	var create []*discovery.EndpointSlice
 	for _, wanted := range p.create {
-		at := slices.IndexFunc(spare, func(s *discovery.EndpointSlice) bool { return s.AddressType == wanted.AddressType })
+		at := slices.IndexFunc(spare,
+			func(s *discovery.EndpointSlice) bool { return s.AddressType == wanted.AddressType })
 		if at < 0 {
 			create = append(create, wanted)
 			continue
@@ -119,7 +121,8 @@ func byPorts(a, b family) int {
 func byName(a, b *discovery.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
 
 // fill spreads endpoints over existing slices so that as few of those as possible change.
-func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.EndpointPort, current []*discovery.EndpointSlice) (create, update, unchanged, empty []*discovery.EndpointSlice) {
+func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.EndpointPort,
+	current []*discovery.EndpointSlice) (create, update, unchanged, empty []*discovery.EndpointSlice) {
 	slices.SortFunc(current, byName)
 	content, changed, fresh := keep(wanted, current)
 	take := func(i int) {
@@ -128,7 +131,7 @@ func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.
 		fresh = fresh[room:]
 		changed[i] = changed[i] || room > 0
 	}
-	for i := range current { // first into what is written anyway
+	for i := range current { // first into slices that are updated anyway
 		if changed[i] && len(content[i]) > 0 {
 			take(i)
 		}
@@ -163,7 +166,8 @@ func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.
 
 // keep finds what each slice keeps of its endpoints, in their new state, whether that changes it, and which endpoints
 // are in none.
-func keep(wanted []discovery.Endpoint, current []*discovery.EndpointSlice) (content [][]discovery.Endpoint, changed []bool, fresh []discovery.Endpoint) {
+func keep(wanted []discovery.Endpoint,
+	current []*discovery.EndpointSlice) (content [][]discovery.Endpoint, changed []bool, fresh []discovery.Endpoint) {
 	missing := map[string]discovery.Endpoint{}
 	for _, endpoint := range wanted {
 		missing[identity(endpoint)] = endpoint
@@ -201,15 +205,18 @@ func fullest(content [][]discovery.Endpoint, limit int) int {
 }
 
 // refresh returns slice with new content; nil if it has it.
-func (o observed) refresh(slice *discovery.EndpointSlice, endpoints []discovery.Endpoint, ports []discovery.EndpointPort) *discovery.EndpointSlice {
+func (o observed) refresh(slice *discovery.EndpointSlice, endpoints []discovery.Endpoint,
+	ports []discovery.EndpointPort) *discovery.EndpointSlice {
 	next := o.mustRefresh(slice, endpoints, ports)
-	if equality.Semantic.DeepEqual(slice.Labels, next.Labels) && equality.Semantic.DeepEqual(slice.Endpoints, next.Endpoints) && portKey(slice.Ports) == portKey(ports) {
+	if equality.Semantic.DeepEqual(slice.Labels, next.Labels) &&
+		equality.Semantic.DeepEqual(slice.Endpoints, next.Endpoints) && portKey(slice.Ports) == portKey(ports) {
 		return nil
 	}
 	return next
 }
 
-func (o observed) mustRefresh(slice *discovery.EndpointSlice, endpoints []discovery.Endpoint, ports []discovery.EndpointPort) *discovery.EndpointSlice {
+func (o observed) mustRefresh(slice *discovery.EndpointSlice, endpoints []discovery.Endpoint,
+	ports []discovery.EndpointPort) *discovery.EndpointSlice {
 	next := slice.DeepCopy()
 	next.Labels = sliceLabels(o.service)
 	next.Endpoints = endpoints
@@ -271,6 +278,23 @@ func served(service *v1.Service, t discovery.AddressType) bool {
 	return slices.Contains(addressTypes(service), t)
 }
 
+// withNode parts the pods whose node exists from those that would be endpoints but for that. A Service that publishes
+// addresses that are not ready publishes them all.
+func withNode(o observed) (kept, homeless []*v1.Pod) {
+	if o.service.Spec.PublishNotReadyAddresses {
+		return o.pods, nil
+	}
+	for _, pod := range o.pods {
+		switch {
+		case o.nodes[pod.Spec.NodeName] != nil:
+			kept = append(kept, pod)
+		case !pods.Ended(pod) && len(pod.Status.PodIPs) > 0:
+			homeless = append(homeless, pod)
+		}
+	}
+	return kept, homeless
+}
+
 // endpointsOf makes the endpoints of all selected pods.
 func endpointsOf(o observed) (map[family][]discovery.Endpoint, map[family][]discovery.EndpointPort) {
 	wanted := map[family][]discovery.Endpoint{}
@@ -317,14 +341,15 @@ func (o observed) endpoint(pod *v1.Pod, ips []string) discovery.Endpoint {
 	return endpoint
 }
 
-// hints tell proxies whom an endpoint should serve
+// hints returns the zones and nodes whose clients the endpoint should serve
 // (https://kubernetes.io/docs/reference/networking/virtual-ips/#traffic-distribution).
 func hints(service *v1.Service, endpoint *discovery.Endpoint) *discovery.EndpointHints {
 	preference := ptr.Deref(service.Spec.TrafficDistribution, "")
 	ready := ptr.Deref(endpoint.Conditions.Ready, false)
 	var h discovery.EndpointHints
 	switch preference {
-	case v1.ServiceTrafficDistributionPreferClose, v1.ServiceTrafficDistributionPreferSameZone, v1.ServiceTrafficDistributionPreferSameNode:
+	case v1.ServiceTrafficDistributionPreferClose, v1.ServiceTrafficDistributionPreferSameZone,
+		v1.ServiceTrafficDistributionPreferSameNode:
 		if ready && endpoint.Zone != nil {
 			h.ForZones = []discovery.ForZone{{Name: *endpoint.Zone}}
 		}
@@ -344,7 +369,8 @@ func portsOf(service *v1.Service, pod *v1.Pod) []discovery.EndpointPort {
 		port := &service.Spec.Ports[i]
 		if number, ok := services.Port(pod, port); ok {
 			ports = append(ports, discovery.EndpointPort{
-				Name: ptr.To(port.Name), Port: ptr.To(number), Protocol: ptr.To(port.Protocol), AppProtocol: port.AppProtocol,
+				Name: ptr.To(port.Name), Port: ptr.To(number), Protocol: ptr.To(port.Protocol),
+				AppProtocol: port.AppProtocol,
 			})
 		}
 	}

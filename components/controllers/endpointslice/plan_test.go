@@ -17,8 +17,10 @@ func service() *v1.Service {
 	return &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "web", Labels: map[string]string{"team": "a"}},
 		Spec: v1.ServiceSpec{
-			ClusterIP: "10.0.0.1", IPFamilies: []v1.IPFamily{v1.IPv4Protocol}, Selector: map[string]string{"app": "web"},
-			Ports: []v1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080), Protocol: v1.ProtocolTCP}},
+			ClusterIP: "10.0.0.1", IPFamilies: []v1.IPFamily{v1.IPv4Protocol},
+			Selector: map[string]string{"app": "web"},
+			Ports: []v1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080),
+				Protocol: v1.ProtocolTCP}},
 		},
 	}
 }
@@ -31,7 +33,9 @@ func pod(i int, ready bool) *v1.Pod {
 	ip := fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("p", i))},
-		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: 9000 + int32(i%2), Protocol: v1.ProtocolTCP}}}}},
+		Spec: v1.PodSpec{NodeName: "n1",
+			Containers: []v1.Container{{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: 9000 + int32(i%2),
+				Protocol: v1.ProtocolTCP}}}}},
 		Status: v1.PodStatus{Phase: v1.PodRunning, PodIP: ip, PodIPs: []v1.PodIP{{IP: ip}},
 			Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: status}}},
 	}
@@ -178,10 +182,12 @@ func TestHeadlessAndDualStack(t *testing.T) {
 	}{{discovery.AddressTypeIPv4, "10.1.0.2"}, {discovery.AddressTypeIPv6, "fd00::1"}} {
 		slice := plan.create[i]
 		e := slice.Endpoints[0]
-		if slice.AddressType != want.family || e.Addresses[0] != want.address || ptr.Deref(e.Hostname, "") != "first" || ptr.Deref(e.Zone, "") != "z1" {
+		if slice.AddressType != want.family || e.Addresses[0] != want.address || ptr.Deref(e.Hostname, "") != "first" ||
+			ptr.Deref(e.Zone, "") != "z1" {
 			t.Errorf("slice %+v", slice)
 		}
-		if _, headless := slice.Labels[v1.IsHeadlessService]; !headless || slice.Labels["team"] != "a" || slice.Labels[discovery.LabelManagedBy] != managedBy {
+		if _, headless := slice.Labels[v1.IsHeadlessService]; !headless || slice.Labels["team"] != "a" ||
+			slice.Labels[discovery.LabelManagedBy] != managedBy {
 			t.Errorf("labels %v", slice.Labels)
 		}
 	}
@@ -199,5 +205,37 @@ func TestFamilyDropped(t *testing.T) {
 	w.apply(decide(w.o))
 	if len(w.o.slices) != 1 || w.o.slices[0].AddressType != discovery.AddressTypeIPv4 {
 		t.Fatalf("%d slices left", len(w.o.slices))
+	}
+}
+
+// A pod whose node is not there is no endpoint, unless the Service publishes what is not ready, too.
+func TestPodsWithoutNode(t *testing.T) {
+	pod := func(name, node, ip string, phase v1.PodPhase) *v1.Pod {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node},
+			Status: v1.PodStatus{Phase: phase}}
+		if ip != "" {
+			p.Status.PodIPs = []v1.PodIP{{IP: ip}}
+		}
+		return p
+	}
+	s := service()
+	o := observed{service: s, nodes: map[string]*v1.Node{"n": {}}, pods: []*v1.Pod{
+		pod("good", "n", "10.0.0.1", v1.PodRunning), pod("gone-node", "m", "10.0.0.2", v1.PodRunning),
+		pod("no-node", "", "10.0.0.3", v1.PodRunning), pod("ended", "m", "10.0.0.4", v1.PodSucceeded),
+		pod("waiting", "", "", v1.PodPending),
+	}}
+	names := func(all []*v1.Pod) (out string) {
+		for _, p := range all {
+			out += p.Name + " "
+		}
+		return out
+	}
+	kept, homeless := withNode(o)
+	if names(kept) != "good " || names(homeless) != "gone-node no-node " {
+		t.Errorf("kept %s; homeless %s", names(kept), names(homeless))
+	}
+	s.Spec.PublishNotReadyAddresses = true
+	if kept, homeless = withNode(o); len(kept) != len(o.pods) || len(homeless) != 0 {
+		t.Errorf("published: kept %s; homeless %s", names(kept), names(homeless))
 	}
 }

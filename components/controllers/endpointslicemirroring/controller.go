@@ -35,7 +35,8 @@ type Controller struct {
 func New(env runner.Env, limit int) (*Controller, error) {
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
-		env: env, limit: limit, endpoints: core.Endpoints().Lister(), services: core.Services().Lister(), slices: slices.Lister(),
+		env: env, limit: limit, endpoints: core.Endpoints().Lister(), services: core.Services().Lister(),
+		slices:  slices.Lister(),
 		pending: expectations.New(env.Clock),
 	}
 	c.loop = runner.NewLoop("endpoint_slice_mirroring", env, c.reconcile)
@@ -107,7 +108,8 @@ func (c *Controller) warn(endpoints *v1.Endpoints, p plan) {
 	}
 	if p.dropped > 0 {
 		c.env.Events.Eventf(endpoints, v1.EventTypeWarning, "TooManyAddressesToMirror",
-			"A max of %d addresses can be mirrored to EndpointSlices per Endpoints subset. %d addresses were skipped", c.limit, p.dropped)
+			"A max of %d addresses can be mirrored to EndpointSlices per Endpoints subset. %d addresses were skipped",
+			c.limit, p.dropped)
 	}
 }
 
@@ -115,7 +117,8 @@ func (c *Controller) apply(ctx context.Context, key string, p plan) error {
 	failed := func(verb string, err error) error { return fmt.Errorf("%s mirrored slice of %s: %w", verb, key, err) }
 	for _, slice := range p.create {
 		c.pending.ExpectCreations(key, 1)
-		if _, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+		if _, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice,
+			metav1.CreateOptions{}); err != nil {
 			c.pending.CreationObserved(key)
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil
@@ -124,12 +127,14 @@ func (c *Controller) apply(ctx context.Context, key string, p plan) error {
 		}
 	}
 	for _, slice := range p.update {
-		if _, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, slice,
+			metav1.UpdateOptions{}); err != nil {
 			return failed("update", err)
 		}
 	}
 	for _, slice := range p.delete {
-		err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(slice.UID))})
+		err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Delete(ctx, slice.Name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(slice.UID))})
 		if runner.IgnoreGone(err) != nil {
 			return failed("delete", err)
 		}

@@ -17,7 +17,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func endpoints(port int32, ips ...string) *v1.Endpoints {
-	e := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "e", Labels: map[string]string{"a": "b"},
+	e := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "e",
+		Labels:      map[string]string{"a": "b"},
 		Annotations: map[string]string{v1.LastAppliedConfigAnnotation: "{}", "note": "x"}}}
 	subset := v1.EndpointSubset{Ports: []v1.EndpointPort{{Name: "p", Port: port, Protocol: v1.ProtocolTCP}}}
 	for _, ip := range ips {
@@ -28,7 +29,8 @@ func endpoints(port int32, ips ...string) *v1.Endpoints {
 }
 
 func service(selector map[string]string) *v1.Service {
-	return &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Spec: v1.ServiceSpec{Selector: selector}}
+	return &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"},
+		Spec: v1.ServiceSpec{Selector: selector}}
 }
 
 func TestMirrored(t *testing.T) {
@@ -57,31 +59,36 @@ func TestDecide(t *testing.T) {
 	mixed := endpoints(80, "10.0.0.1", "fd00::1", "nonsense")
 	mixed.Subsets[0].NotReadyAddresses = []v1.EndpointAddress{{IP: "10.0.0.2", Hostname: "h"}}
 	p := decide(mixed, nil, 1000)
-	if len(p.create) != 2 || p.invalid != 1 || len(p.create[0].Endpoints) != 2 || *p.create[0].Endpoints[1].Conditions.Ready || p.create[1].AddressType != discovery.AddressTypeIPv6 {
+	if len(p.create) != 2 || p.invalid != 1 || len(p.create[0].Endpoints) != 2 ||
+		*p.create[0].Endpoints[1].Conditions.Ready || p.create[1].AddressType != discovery.AddressTypeIPv6 {
 		t.Fatalf("%+v", p)
 	}
 	first := p.create[0]
-	if first.Labels["a"] != "b" || first.Labels[discovery.LabelServiceName] != "db" || first.Annotations["note"] != "x" || len(first.Annotations) != 1 {
+	if first.Labels["a"] != "b" || first.Labels[discovery.LabelServiceName] != "db" ||
+		first.Annotations["note"] != "x" || len(first.Annotations) != 1 {
 		t.Errorf("metadata %+v", first.ObjectMeta)
 	}
 	current := p.create
 	if p = decide(mixed, current, 1000); len(p.create)+len(p.update)+len(p.delete) != 0 {
 		t.Errorf("settled, but %+v", p)
 	}
-	if p = decide(endpoints(81, "10.0.0.1"), current, 1000); len(p.create) != 0 || len(p.update) != 1 || *p.update[0].Ports[0].Port != 81 || len(p.delete) != 1 {
+	if p = decide(endpoints(81, "10.0.0.1"), current, 1000); len(p.create) != 0 || len(p.update) != 1 ||
+		*p.update[0].Ports[0].Port != 81 || len(p.delete) != 1 {
 		t.Errorf("another port: %+v", p)
 	}
 	if p = decide(nil, current, 1000); len(p.delete) != 2 {
 		t.Errorf("not mirrored any more: %+v", p)
 	}
-	if p = decide(endpoints(80, "10.0.0.1", "10.0.0.2", "10.0.0.3"), nil, 2); p.dropped != 1 || len(p.create[0].Endpoints) != 2 {
+	if p = decide(endpoints(80, "10.0.0.1", "10.0.0.2", "10.0.0.3"), nil, 2); p.dropped != 1 ||
+		len(p.create[0].Endpoints) != 2 {
 		t.Errorf("too many: %+v", p)
 	}
 }
 
 func TestFollows(t *testing.T) {
 	client := runnertest.NewClient(service(nil), endpoints(80, "10.0.0.1"))
-	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return New(env, 1000) })
+	runnertest.Start(t, client, clock.RealClock{},
+		func(env runner.Env) (runner.Controller, error) { return New(env, 1000) })
 	count := func(want int) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {
@@ -90,7 +97,8 @@ func TestFollows(t *testing.T) {
 		})
 	}
 	count(1)
-	if _, err := client.CoreV1().Services("ns").Update(t.Context(), service(map[string]string{"a": "b"}), metav1.UpdateOptions{}); err != nil {
+	if _, err := client.CoreV1().Services("ns").Update(t.Context(), service(map[string]string{"a": "b"}),
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	count(0)

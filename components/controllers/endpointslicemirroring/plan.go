@@ -19,7 +19,7 @@ const managedBy = "endpointslicemirroring-controller.k8s.io"
 
 var kind = v1.SchemeGroupVersion.WithKind("Endpoints")
 
-// mirrored tells whether slices follow the Endpoints: those of a Service that somebody else fills.
+// mirrored tells whether the Endpoints are mirrored to slices: those of a Service without a selector.
 func mirrored(endpoints *v1.Endpoints, service *v1.Service) bool {
 	if endpoints == nil || service == nil || service.Spec.Selector != nil || endpoints.DeletionTimestamp != nil {
 		return false
@@ -41,7 +41,8 @@ func decide(endpoints *v1.Endpoints, current []*discovery.EndpointSlice, limit i
 	if endpoints != nil {
 		wanted = p.slicesOf(endpoints, limit)
 	}
-	spare := slices.SortedFunc(slices.Values(current), func(a, b *discovery.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	spare := slices.SortedFunc(slices.Values(current),
+		func(a, b *discovery.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	take := func(fits func(*discovery.EndpointSlice) bool) *discovery.EndpointSlice {
 		at := slices.IndexFunc(spare, fits)
 		if at < 0 {
@@ -146,7 +147,8 @@ func portsOf(subset *v1.EndpointSubset) []discovery.EndpointPort {
 	for i := range subset.Ports {
 		port := &subset.Ports[i]
 		ports = append(ports, discovery.EndpointPort{
-			Name: ptr.To(port.Name), Port: ptr.To(port.Port), Protocol: ptr.To(port.Protocol), AppProtocol: port.AppProtocol,
+			Name: ptr.To(port.Name), Port: ptr.To(port.Port), Protocol: ptr.To(port.Protocol),
+			AppProtocol: port.AppProtocol,
 		})
 	}
 	slices.SortFunc(ports, func(a, b discovery.EndpointPort) int {
@@ -166,7 +168,8 @@ func newSlice(endpoints *v1.Endpoints, family discovery.AddressType) *discovery.
 	delete(annotations, v1.LastAppliedConfigAnnotation)
 	return &discovery.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: endpoints.Name + "-", Namespace: endpoints.Namespace, Labels: labels, Annotations: annotations,
+			GenerateName: endpoints.Name + "-", Namespace: endpoints.Namespace, Labels: labels,
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(endpoints, kind)},
 		},
 		AddressType: family,

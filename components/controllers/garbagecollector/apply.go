@@ -36,7 +36,7 @@ func (c *Controller) live(ctx context.Context, o *object) (*metav1.PartialObject
 	return found, err
 }
 
-// collect deletes an object that nobody needs, or frees it from owners that are gone.
+// collect deletes an object without remaining owners, or removes references to owners that are gone.
 func (c *Controller) collect(ctx context.Context, o *object) error {
 	now, err := c.live(ctx, o)
 	if err != nil || now == nil || now.DeletionTimestamp != nil {
@@ -67,7 +67,8 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 			return runner.IgnoreGone(err)
 		}
 	}
-	klog.FromContext(ctx).V(2).Info("Deleting object", "kind", o.kind.Kind, "namespace", o.namespace, "name", o.name, "policy", todo.policy)
+	klog.FromContext(ctx).V(2).Info("Deleting object", "kind", o.kind.Kind, "namespace", o.namespace, "name", o.name,
+		"policy", todo.policy)
 	return runner.IgnoreGone(c.client(o).Delete(ctx, o.name, metav1.DeleteOptions{
 		PropagationPolicy: &todo.policy,
 		Preconditions:     &metav1.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion},
@@ -76,22 +77,23 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 
 var errClusterScoped = errors.New("cluster-scoped object names an owner inside a namespace")
 
-func (c *Controller) standings(ctx context.Context, o *object, now *metav1.PartialObjectMetadata) (map[types.UID]standing, error) {
+func (c *Controller) standings(ctx context.Context, o *object,
+	now *metav1.PartialObjectMetadata) (map[types.UID]standing, error) {
 	standings := map[types.UID]standing{}
 	for _, ref := range now.OwnerReferences {
 		s, err := c.standing(ctx, ref, now.Namespace)
 		if errors.Is(err, errClusterScoped) {
-			c.env.Events.Eventf(subject(o), v1.EventTypeWarning, "OwnerRefInvalidNamespace",
-				"ownerRef %s/%s %s is namespaced, this object is not: it will not be collected", ref.APIVersion, ref.Kind, ref.Name)
+			c.tellOwnerIsElsewhere(o, ref, now.Namespace)
 			s, err = solid, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("owner %s %s of %s %s/%s: %w", ref.Kind, ref.Name, o.kind.Kind, o.namespace, o.name, err)
+			return nil, fmt.Errorf("owner %s %s of %s %s/%s: %w", ref.Kind, ref.Name, o.kind.Kind, o.namespace,
+				o.name, err)
 		}
 		if s == dangling {
-			if elsewhere := c.graph.get(ref.UID); elsewhere != nil && elsewhere.namespace != "" && elsewhere.namespace != now.Namespace {
-				c.env.Events.Eventf(subject(o), v1.EventTypeWarning, "OwnerRefInvalidNamespace",
-					"ownerRef %s/%s %s, uid %s does not exist in namespace %q", ref.APIVersion, ref.Kind, ref.Name, ref.UID, now.Namespace)
+			if elsewhere := c.graph.get(ref.UID); elsewhere != nil && elsewhere.namespace != "" &&
+				elsewhere.namespace != now.Namespace {
+				c.tellOwnerIsElsewhere(o, ref, now.Namespace)
 			}
 		}
 		standings[ref.UID] = s
@@ -99,12 +101,20 @@ func (c *Controller) standings(ctx context.Context, o *object, now *metav1.Parti
 	return standings, nil
 }
 
+// tellOwnerIsElsewhere records that an owner can't be in the namespace of what it should own, which is "" for
+// cluster-scoped objects.
+func (c *Controller) tellOwnerIsElsewhere(o *object, ref metav1.OwnerReference, namespace string) {
+	c.env.Events.Eventf(subject(o), v1.EventTypeWarning, "OwnerRefInvalidNamespace",
+		"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+		ref.APIVersion, ref.Kind, namespace, ref.Name, ref.UID, namespace)
+}
+
 func subject(o *object) *v1.ObjectReference {
 	version, kind := o.kind.ToAPIVersionAndKind()
 	return &v1.ObjectReference{APIVersion: version, Kind: kind, Namespace: o.namespace, Name: o.name, UID: o.uid}
 }
 
-// standing asks the API server: a cache may be behind, and a deletion can't be undone.
+// standing reads from the API server: a cache may be stale, and a deletion can't be undone.
 func (c *Controller) standing(ctx context.Context, ref metav1.OwnerReference, namespace string) (standing, error) {
 	if _, gone := c.absent.Get(place(ref, namespace)); gone {
 		return dangling, nil
@@ -177,8 +187,10 @@ func (c *Controller) letGo(ctx context.Context, o *object) error {
 	return c.dropFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
-func (c *Controller) dropOwners(ctx context.Context, o *object, now *metav1.PartialObjectMetadata, owners []types.UID) error {
-	left := slices.DeleteFunc(slices.Clone(now.OwnerReferences), func(ref metav1.OwnerReference) bool { return slices.Contains(owners, ref.UID) })
+func (c *Controller) dropOwners(ctx context.Context, o *object, now *metav1.PartialObjectMetadata,
+	owners []types.UID) error {
+	left := slices.DeleteFunc(slices.Clone(now.OwnerReferences),
+		func(ref metav1.OwnerReference) bool { return slices.Contains(owners, ref.UID) })
 	if len(left) == len(now.OwnerReferences) {
 		return nil
 	}
@@ -186,7 +198,8 @@ func (c *Controller) dropOwners(ctx context.Context, o *object, now *metav1.Part
 	return runner.IgnoreGone(err)
 }
 
-func (c *Controller) unblock(ctx context.Context, o *object, now *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+func (c *Controller) unblock(ctx context.Context, o *object,
+	now *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	refs := slices.Clone(now.OwnerReferences)
 	for i := range refs {
 		refs[i].BlockOwnerDeletion = new(bool)
@@ -205,7 +218,8 @@ func (c *Controller) dropFinalizer(ctx context.Context, o *object, finalizer str
 }
 
 // patch merges metadata into the version that was decided on; a newer one is a conflict, and decided on again.
-func (c *Controller) patch(ctx context.Context, o *object, now *metav1.PartialObjectMetadata, metadata map[string]any) (*metav1.PartialObjectMetadata, error) {
+func (c *Controller) patch(ctx context.Context, o *object, now *metav1.PartialObjectMetadata,
+	metadata map[string]any) (*metav1.PartialObjectMetadata, error) {
 	metadata["uid"], metadata["resourceVersion"] = now.UID, now.ResourceVersion
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// rediscovery is how often new resources are looked for, besides when a definition of one changes.
+	// rediscovery is the interval of discovery, in addition to changes of CustomResourceDefinitions.
 	rediscovery = 30 * time.Second
-	// patience is when an object is looked at again while the graph is not whole.
-	patience = 100 * time.Millisecond
+	// retryInterval is the delay after which an object is processed again while the graph is incomplete.
+	retryInterval = 100 * time.Millisecond
 	// absences is how many owners are remembered not to exist.
 	absences = 500
 )
 
-// task is an object to look at: whether it should go or, with orphan, to let go of its dependents.
+// task is an object to process: to delete it if it is garbage or, with orphan, to orphan its dependents.
 type task struct {
 	uid    types.UID
 	orphan bool
 }
 
-// Sources are what the collector learns the resources and objects from; they speak as the controller.
+// Sources are the clients for resources and objects; they use the controller's identity.
 type Sources struct {
 	Discovery discovery.DiscoveryInterface
 	Metadata  metadata.Interface
@@ -57,7 +57,8 @@ type Controller struct {
 
 // New makes the controller; it starts working with Run.
 func New(env runner.Env, sources Sources) (*Controller, error) {
-	c := &Controller{env: env, sources: sources, graph: newGraph(), absent: lru.New(absences), changed: make(chan struct{}, 1)}
+	c := &Controller{env: env, sources: sources, graph: newGraph(), absent: lru.New(absences),
+		changed: make(chan struct{}, 1)}
 	c.loop = runner.NewLoop("garbage_collector_attempt_to_delete", env, c.reconcile)
 	c.monitors = &monitors{
 		client: sources.Metadata, shared: sources.Shared, graph: c.graph, clock: env.Clock,
@@ -95,7 +96,7 @@ func (c *Controller) discover(ctx context.Context) {
 		case <-ticker.C():
 		case <-retry.C():
 		case <-c.changed:
-			c.sleep(ctx, patience) // a new definition is served a moment after it is written
+			c.sleep(ctx, retryInterval) // a new definition is served a moment after it is written
 		}
 		if err := c.rediscover(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Not all resources could be discovered", "err", err)
@@ -116,7 +117,7 @@ func (c *Controller) rediscover(ctx context.Context) error {
 	if len(resources) == 0 {
 		return discoveryErr
 	}
-	if discoveryErr != nil { // what is not seen may exist: keep watching it
+	if discoveryErr != nil { // an unseen object may exist: keep watching it
 		c.monitors.mu.Lock()
 		for resource, running := range c.monitors.running {
 			if _, seen := resources[resource]; !seen {
@@ -132,7 +133,7 @@ func (c *Controller) rediscover(ctx context.Context) error {
 	return discoveryErr
 }
 
-// definitionsChanged asks for a discovery: resources may have come or gone.
+// definitionsChanged triggers a discovery: resources may have been added or removed.
 func (c *Controller) definitionsChanged() {
 	select {
 	case c.changed <- struct{}{}:
@@ -142,7 +143,7 @@ func (c *Controller) definitionsChanged() {
 
 func (c *Controller) reconcile(ctx context.Context, t task) error {
 	if !c.monitors.ready() {
-		c.loop.AddAfter(t, patience)
+		c.loop.AddAfter(t, retryInterval)
 		return nil
 	}
 	o := c.graph.get(t.uid)
@@ -153,7 +154,7 @@ func (c *Controller) reconcile(ctx context.Context, t task) error {
 		return c.letGo(ctx, o)
 	case o.waits():
 		return c.awaitDependents(ctx, o)
-	case o.deleted || len(o.owners) == 0 || c.graph.settled(o):
+	case o.deleted || len(o.owners) == 0 || c.graph.ownersConfirmed(o):
 		return nil
 	}
 	return c.collect(ctx, o)

@@ -35,7 +35,7 @@ func (o *object) blocks(owner types.UID) bool {
 	})
 }
 
-// graph knows who owns whom. It is safe for concurrent use.
+// graph holds the owner references between objects. It is safe for concurrent use.
 type graph struct {
 	mu         sync.RWMutex
 	objects    map[types.UID]*object
@@ -46,7 +46,7 @@ func newGraph() *graph {
 	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]bool{}}
 }
 
-// put records the newest state of an object and returns what must be looked at because of it.
+// put stores the newest state of an object and returns the objects to process because of it.
 func (g *graph) put(next *object) []task {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +56,8 @@ func (g *graph) put(next *object) []task {
 	if before != nil {
 		g.unlink(before)
 		for _, ref := range before.owners { // an owner that waits may wait for this one no longer
-			if owner := g.objects[ref.UID]; owner != nil && owner.waits() && before.blocks(ref.UID) && !next.blocks(ref.UID) {
+			if owner := g.objects[ref.UID]; owner != nil && owner.waits() && before.blocks(ref.UID) &&
+				!next.blocks(ref.UID) {
 				tasks = append(tasks, task{uid: ref.UID})
 			}
 		}
@@ -88,7 +89,7 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// remove records that an object is gone and returns what must be looked at because of it.
+// remove deletes an object from the graph and returns the objects to process because of it.
 func (g *graph) remove(uid types.UID) []task {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,8 +151,8 @@ func (g *graph) dependentsOf(uid types.UID) []*object {
 	return all
 }
 
-// settled tells whether all owners of o are known, are what o says they are, and stay: then there is nothing to do.
-func (g *graph) settled(o *object) bool {
+// ownersConfirmed tells whether all owners of o exist with the UIDs that o names and are not being deleted.
+func (g *graph) ownersConfirmed(o *object) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	for _, ref := range o.owners {

@@ -59,7 +59,7 @@ type monitors struct {
 	graph  *graph
 	clock  clock.PassiveClock
 	notify func([]task)
-	// defined is told when definitions of resources change.
+	// defined is called when CustomResourceDefinitions change.
 	defined func()
 
 	mu      sync.Mutex
@@ -75,7 +75,8 @@ type monitor struct {
 }
 
 // follow starts and stops monitors so that exactly resources are watched.
-func (m *monitors) follow(ctx context.Context, resources map[schema.GroupVersionResource]schema.GroupVersionKind) error {
+func (m *monitors) follow(ctx context.Context,
+	resources map[schema.GroupVersionResource]schema.GroupVersionKind) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for resource, kind := range resources {
@@ -98,7 +99,8 @@ func (m *monitors) follow(ctx context.Context, resources map[schema.GroupVersion
 	return nil
 }
 
-func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) (*monitor, error) {
+func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource,
+	kind schema.GroupVersionKind) (*monitor, error) {
 	handler := m.handler(resource, kind)
 	if informer := m.shared[resource]; informer != nil {
 		registration, err := informer.AddEventHandler(handler)
@@ -108,7 +110,8 @@ func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResour
 		stop := func() { _ = informer.RemoveEventHandler(registration) }
 		return &monitor{kind: kind, stop: stop, synced: registration.HasSynced, started: m.clock.Now()}, nil
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(m.client, resource, metav1.NamespaceAll, 0, nil, nil).Informer()
+	informer := metadatainformer.NewFilteredMetadataInformer(m.client, resource, metav1.NamespaceAll, 0, nil,
+		nil).Informer()
 	if err := informer.SetTransform(strip); err != nil {
 		return nil, err
 	}
@@ -144,7 +147,8 @@ func (m *monitors) ready() bool {
 	return true
 }
 
-func (m *monitors) handler(resource schema.GroupVersionResource, kind schema.GroupVersionKind) cache.ResourceEventHandler {
+func (m *monitors) handler(resource schema.GroupVersionResource,
+	kind schema.GroupVersionKind) cache.ResourceEventHandler {
 	defines := definitions[resource.GroupResource()]
 	put := func(obj any) {
 		if o := newObject(resource, kind, obj); o != nil {

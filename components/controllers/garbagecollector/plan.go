@@ -17,7 +17,7 @@ const (
 // facts are all that the decision about an object depends on, but for its dependents' names.
 type facts struct {
 	owners map[types.UID]standing
-	// dependents tells that the object has some; waitingDependents that one of those waits for its own in turn.
+	// dependents tells that the object has some; waitingDependents that one of those waits for its own dependents.
 	dependents, waitingDependents bool
 	orphan, foreground            bool // finalizers of the object
 }
@@ -30,8 +30,9 @@ type action struct {
 	policy  metav1.DeletionPropagation
 }
 
-// decide is the documented rule (https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents):
-// an object lives as long as one of its owners does.
+// decide is the documented rule
+// (https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents): an object lives as long as
+// one of its owners does.
 func decide(f facts) action {
 	var drop []types.UID
 	hasSolid, hasWaiting := false, false

@@ -16,16 +16,22 @@ func TestDecide(t *testing.T) {
 		f    facts
 		want string
 	}{
-		"no owners":                   {facts{}, "{[] false }"},
-		"owner stays":                 {facts{owners: map[types.UID]standing{"a": solid}}, "{[] false }"},
-		"owner gone":                  {facts{owners: map[types.UID]standing{"a": dangling}}, "{[] false Background}"},
-		"one of two gone":             {facts{owners: map[types.UID]standing{"a": dangling, "b": solid}}, "{[a] false }"},
-		"one of two waits":            {facts{owners: map[types.UID]standing{"a": waiting, "b": solid}}, "{[a] false }"},
-		"owner waits":                 {facts{owners: map[types.UID]standing{"a": waiting}}, "{[] false Background}"},
-		"owner waits, has dependents": {facts{owners: map[types.UID]standing{"a": waiting}, dependents: true}, "{[] false Foreground}"},
-		"circle of waiting":           {facts{owners: map[types.UID]standing{"a": waiting}, dependents: true, waitingDependents: true}, "{[] true Foreground}"},
-		"orphan finalizer":            {facts{owners: map[types.UID]standing{"a": dangling}, orphan: true}, "{[] false Orphan}"},
-		"foreground finalizer":        {facts{owners: map[types.UID]standing{"a": dangling}, foreground: true}, "{[] false Foreground}"},
+		"no owners":   {facts{}, "{[] false }"},
+		"owner stays": {facts{owners: map[types.UID]standing{"a": solid}}, "{[] false }"},
+		"owner gone":  {facts{owners: map[types.UID]standing{"a": dangling}}, "{[] false Background}"},
+		"one of two gone": {facts{owners: map[types.UID]standing{"a": dangling, "b": solid}},
+			"{[a] false }"},
+		"one of two waits": {facts{owners: map[types.UID]standing{"a": waiting, "b": solid}},
+			"{[a] false }"},
+		"owner waits": {facts{owners: map[types.UID]standing{"a": waiting}}, "{[] false Background}"},
+		"owner waits, has dependents": {facts{owners: map[types.UID]standing{"a": waiting}, dependents: true},
+			"{[] false Foreground}"},
+		"circle of waiting": {facts{owners: map[types.UID]standing{"a": waiting}, dependents: true,
+			waitingDependents: true}, "{[] true Foreground}"},
+		"orphan finalizer": {facts{owners: map[types.UID]standing{"a": dangling}, orphan: true},
+			"{[] false Orphan}"},
+		"foreground finalizer": {facts{owners: map[types.UID]standing{"a": dangling}, foreground: true},
+			"{[] false Foreground}"},
 	} {
 		if got := fmt.Sprint(decide(tc.f)); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -34,9 +40,11 @@ func TestDecide(t *testing.T) {
 }
 
 func thing(uid string, owners ...string) *object {
-	o := &object{uid: types.UID(uid), name: uid, namespace: "ns", kind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Thing"}}
+	o := &object{uid: types.UID(uid), name: uid, namespace: "ns",
+		kind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Thing"}}
 	for _, owner := range owners {
-		o.owners = append(o.owners, metav1.OwnerReference{APIVersion: "g/v1", Kind: "Thing", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: ptr.To(true)})
+		o.owners = append(o.owners, metav1.OwnerReference{APIVersion: "g/v1", Kind: "Thing", Name: owner,
+			UID: types.UID(owner), BlockOwnerDeletion: ptr.To(true)})
 	}
 	return o
 }
@@ -65,17 +73,17 @@ func wantTasks(t *testing.T, step string, got []task, want ...string) {
 func TestGraph(t *testing.T) {
 	g := newGraph()
 	wantTasks(t, "dependent before its owner", g.put(thing("child", "parent")), "child")
-	if g.settled(g.get("child")) {
+	if g.ownersConfirmed(g.get("child")) {
 		t.Error("settled without the owner")
 	}
 	wantTasks(t, "owner", g.put(thing("parent")))
-	if !g.settled(g.get("child")) {
+	if !g.ownersConfirmed(g.get("child")) {
 		t.Error("not settled with the owner")
 	}
 	wantTasks(t, "nothing new", g.put(thing("child", "parent")))
 	wantTasks(t, "second", g.put(thing("other", "parent")), "other")
 	wantTasks(t, "owner waits", g.put(going(thing("parent"))), "child", "other", "parent")
-	if g.settled(g.get("child")) {
+	if g.ownersConfirmed(g.get("child")) {
 		t.Error("settled with an owner that waits")
 	}
 	wantTasks(t, "blocks no longer", g.put(thing("other")), "parent")
@@ -93,14 +101,14 @@ func TestGraph(t *testing.T) {
 	elsewhere.namespace = "elsewhere"
 	g.put(elsewhere)
 	g.put(thing("mixed", "far"))
-	if g.settled(g.get("mixed")) {
+	if g.ownersConfirmed(g.get("mixed")) {
 		t.Error("an owner in another namespace counts")
 	}
 	shared := thing("cluster")
 	shared.namespace = ""
 	g.put(shared)
 	g.put(thing("scoped", "cluster"))
-	if !g.settled(g.get("scoped")) {
+	if !g.ownersConfirmed(g.get("scoped")) {
 		t.Error("a cluster-scoped owner doesn't count")
 	}
 }

@@ -68,7 +68,8 @@ func Hash(data []byte, collisions int32) string {
 // Sort orders revisions from the oldest to the newest.
 func Sort(revisions []*apps.ControllerRevision) {
 	slices.SortStableFunc(revisions, func(a, b *apps.ControllerRevision) int {
-		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
 	})
 }
 
@@ -97,7 +98,8 @@ func Excess(revisions []*apps.ControllerRevision, inUse map[string]bool, limit i
 }
 
 // New makes a revision of owner; its name ends in hash.
-func New(owner metav1.Object, kind schema.GroupVersionKind, templateLabels map[string]string, hashLabel, hash string, data []byte, number int64) *apps.ControllerRevision {
+func New(owner metav1.Object, kind schema.GroupVersionKind, templateLabels map[string]string, hashLabel, hash string,
+	data []byte, number int64) *apps.ControllerRevision {
 	marked := maps.Clone(templateLabels)
 	if marked == nil {
 		marked = map[string]string{}
@@ -123,7 +125,8 @@ type Store struct {
 }
 
 // Of returns the revisions of owner, sorted, after adopting those that match selector.
-func (s Store) Of(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, selector labels.Selector, fresh func(context.Context) (metav1.Object, error)) ([]*apps.ControllerRevision, error) {
+func (s Store) Of(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, selector labels.Selector,
+	fresh func(context.Context) (metav1.Object, error)) ([]*apps.ControllerRevision, error) {
 	all, err := s.Lister.ControllerRevisions(owner.GetNamespace()).List(labels.Everything())
 	if err != nil {
 		return nil, err
@@ -131,7 +134,8 @@ func (s Store) Of(ctx context.Context, owner metav1.Object, kind schema.GroupVer
 	claimer := owned.Claimer[*apps.ControllerRevision]{
 		Owner: owner, Kind: kind, Fresh: fresh,
 		Patch: func(ctx context.Context, revision *apps.ControllerRevision, patch []byte) error {
-			_, err := s.Client.AppsV1().ControllerRevisions(revision.Namespace).Patch(ctx, revision.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			_, err := s.Client.AppsV1().ControllerRevisions(revision.Namespace).Patch(ctx, revision.Name,
+				types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 			return err
 		},
 	}
@@ -161,7 +165,8 @@ func (s Store) Create(ctx context.Context, revision *apps.ControllerRevision) (*
 }
 
 // Renew gives an old revision the newest number: its content is wanted again.
-func (s Store) Renew(ctx context.Context, revision *apps.ControllerRevision, number int64) (*apps.ControllerRevision, error) {
+func (s Store) Renew(ctx context.Context, revision *apps.ControllerRevision,
+	number int64) (*apps.ControllerRevision, error) {
 	if revision.Revision == number {
 		return revision, nil
 	}

@@ -14,8 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestPodsThatAreNobodysWakeJobs(t *testing.T) {
-	jobs := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+func TestOrphanPodsEnqueueJobs(t *testing.T) {
+	jobs := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, at := range []string{"ns/a", "ns/b", "other/a"} {
 		namespace, name, _ := strings.Cut(at, "/")
 		if err := jobs.Add(&batch.Job{
@@ -29,7 +30,8 @@ func TestPodsThatAreNobodysWakeJobs(t *testing.T) {
 	pod := func(label, owner string) *v1.Pod {
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"job": label}}}
 		if owner != "" {
-			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: owner, UID: types.UID("ns/" + owner), Controller: ptr.To(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: owner, UID: types.UID("ns/" + owner),
+				Controller: ptr.To(true)}}
 		}
 		return p
 	}

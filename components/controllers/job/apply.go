@@ -8,7 +8,6 @@ import (
 
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,10 +27,12 @@ func (c *Controller) apply(ctx context.Context, key string, job *batch.Job, p pl
 	if err != nil {
 		return fmt.Errorf("count pods of job %s: %w", key, err)
 	}
-	if err := c.delete(ctx, key, job, p.delete); err != nil {
+	if err := c.control().Delete(ctx, key, job, p.delete); err != nil {
 		return fmt.Errorf("delete pods of job %s: %w", key, err)
 	}
-	if err := c.create(ctx, key, job, p.create); err != nil {
+	if err := c.control().Create(ctx, key, job, len(p.create), func(i int) *v1.Pod {
+		return makePod(job, p.create[i])
+	}); err != nil {
 		return fmt.Errorf("create pods of job %s: %w", key, err)
 	}
 	return nil
@@ -46,50 +47,9 @@ func (c *Controller) release(ctx context.Context, pod *v1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
 	return runner.IgnoreGone(err)
-}
-
-func (c *Controller) delete(ctx context.Context, key string, job *batch.Job, doomed []*v1.Pod) error {
-	for _, pod := range doomed {
-		c.pending.ExpectDeletions(key, pod.UID)
-	}
-	return pods.First(pods.Together(len(doomed), func(i int) error {
-		pod := doomed[i]
-		err := c.env.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-			Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-		})
-		if err == nil {
-			c.env.Events.Eventf(job, v1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
-			return nil
-		}
-		c.pending.DeletionObserved(key, pod.UID)
-		if err = runner.IgnoreGone(err); err != nil {
-			c.env.Events.Eventf(job, v1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
-		}
-		return err
-	}))
-}
-
-func (c *Controller) create(ctx context.Context, key string, job *batch.Job, wanted []newPod) error {
-	c.pending.ExpectCreations(key, len(wanted))
-	_, tried, err := pods.SlowStart(len(wanted), func(i int) error {
-		created, err := c.env.Client.CoreV1().Pods(job.Namespace).Create(ctx, makePod(job, wanted[i]), metav1.CreateOptions{})
-		if err == nil {
-			c.env.Events.Eventf(job, v1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", created.Name)
-			return nil
-		}
-		c.pending.CreationObserved(key)
-		if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
-			return nil
-		}
-		c.env.Events.Eventf(job, v1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
-		return err
-	})
-	for range len(wanted) - tried {
-		c.pending.CreationObserved(key)
-	}
-	return err
 }
 
 // makePod makes a pod of the job; those of indexed jobs learn their index from a label, an annotation, the
@@ -137,6 +97,7 @@ func addIndexVariable(container *v1.Container) {
 		}
 	}
 	container.Env = append(container.Env, v1.EnvVar{Name: indexVariable, ValueFrom: &v1.EnvVarSource{
-		FieldRef: &v1.ObjectFieldSelector{FieldPath: fmt.Sprintf("metadata.labels['%s']", batch.JobCompletionIndexAnnotation)},
+		FieldRef: &v1.ObjectFieldSelector{FieldPath: fmt.Sprintf("metadata.labels['%s']",
+			batch.JobCompletionIndexAnnotation)},
 	}})
 }

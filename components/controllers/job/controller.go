@@ -1,9 +1,11 @@
-// Package job runs pods until a given number has succeeded (https://kubernetes.io/docs/concepts/workloads/controllers/job/).
+// Package job runs pods until a given number has succeeded
+// (https://kubernetes.io/docs/concepts/workloads/controllers/job/).
 package job
 
 import (
 	"context"
 	"strings"
+	"time"
 
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/controllers/expectations"
+	"quintet.dev/quintet/components/controllers/memory"
 	"quintet.dev/quintet/components/controllers/owned"
 	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
@@ -32,6 +35,8 @@ type Controller struct {
 	all     corelisters.PodLister
 	pods    *pods.Index
 	pending *expectations.Tracker
+	// deleted are deletions by their job. After another leader's, pods are replaced a little early, as upstream's are.
+	deleted memory.Memory[types.UID, time.Time]
 	loop    *runner.Loop[string] // of jobs, and of pods without one: "pod:namespace/name"
 }
 
@@ -44,7 +49,8 @@ func New(env runner.Env) (*Controller, error) {
 		return nil, err
 	}
 	jobs, all := env.Informers.Batch().V1().Jobs(), env.Informers.Core().V1().Pods()
-	c := &Controller{env: env, jobs: jobs.Lister(), all: all.Lister(), pods: index, pending: expectations.New(env.Clock)}
+	c := &Controller{env: env, jobs: jobs.Lister(), all: all.Lister(), pods: index,
+		pending: expectations.New(env.Clock)}
 	c.loop = runner.NewLoop("job", env, c.reconcile)
 	if err := c.loop.Watch(jobs.Informer(), runner.Handle(c.jobChanged)); err != nil {
 		return nil, err
@@ -58,8 +64,9 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 func (c *Controller) jobChanged(old, new *batch.Job) {
 	job := runner.Last(old, new)
 	c.loop.Add(runner.Key(job))
-	if new == nil { // its pods wait for somebody to count them
+	if new == nil { // its pods still have the tracking finalizer
 		c.pending.Forget(runner.Key(job))
+		c.deleted.Forget(runner.Key(job))
 		for _, pod := range c.pods.ControlledBy(job.UID) {
 			c.loop.Add(podKey + runner.Key(pod))
 		}
@@ -97,8 +104,8 @@ func (c *Controller) podChanged(old, new *v1.Pod) {
 	c.loop.Add(key)
 }
 
-// concerned are the jobs to which a change of a pod matters that it doesn't name as its owner: the one that it has left, and
-// those that may adopt it.
+// concerned are the jobs to which a change of a pod matters that it doesn't name as its owner: the one that it has
+// left, and those that may adopt it.
 func (c *Controller) concerned(old, pod *v1.Pod) []*batch.Job {
 	var left, takers []*batch.Job
 	var before *metav1.OwnerReference
@@ -147,6 +154,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	job, err := c.jobs.Jobs(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
+		c.deleted.Forget(key)
 		return nil
 	}
 	if err != nil {
@@ -155,12 +163,14 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if ptr.Deref(job.Spec.ManagedBy, batch.JobControllerName) != batch.JobControllerName {
 		return nil
 	}
-	settled := c.pending.Satisfied(key)
+	expectationsMet := c.pending.Satisfied(key)
 	mine, err := c.claim(ctx, job)
 	if err != nil {
 		return err
 	}
-	p := decide(observed{job: job, pods: mine, settled: settled, now: c.env.Clock.Now()})
+	p := decide(observed{job: job, pods: mine, expectationsMet: expectationsMet, deletions: c.deleted.Of(key),
+		now: c.env.Clock.Now()})
+	c.deleted.Add(key, p.deletions, nil)
 	if err := c.apply(ctx, key, job, p); err != nil {
 		return err
 	}
@@ -182,10 +192,7 @@ func (c *Controller) claim(ctx context.Context, job *batch.Job) ([]*v1.Pod, erro
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
 			return c.env.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		},
-		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
-			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			return err
-		},
+		Patch: pods.Patcher(c.env.Client),
 	}
 	return claimer.Claim(ctx, selector, append(c.pods.ControlledBy(job.UID), c.pods.Orphans(job.Namespace)...))
 }
@@ -224,4 +231,9 @@ func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch
 	changed.Status = next
 	_, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
+}
+
+// control creates and deletes pods.
+func (c *Controller) control() pods.Control {
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
 }

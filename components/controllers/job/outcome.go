@@ -1,7 +1,7 @@
 package job
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -9,6 +9,7 @@ import (
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/controllers/pods"
@@ -33,7 +34,8 @@ func find(status *batch.JobStatus, t batch.JobConditionType) *batch.JobCondition
 }
 
 func (s *step) set(t batch.JobConditionType, status v1.ConditionStatus, reason, message string) {
-	next := batch.JobCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: *s.at(), LastTransitionTime: *s.at()}
+	next := batch.JobCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: *s.at(),
+		LastTransitionTime: *s.at()}
 	current := find(&s.plan.status, t)
 	switch {
 	case current == nil:
@@ -43,8 +45,8 @@ func (s *step) set(t batch.JobConditionType, status v1.ConditionStatus, reason, 
 	}
 }
 
-// judgeOutcome decides whether the job goes on, and with which pods.
-func (s *step) judgeOutcome() {
+// decideOutcome decides whether the job continues, and with which pods.
+func (s *step) decideOutcome() {
 	decided := has(&s.plan.status, batch.JobFailureTarget) || has(&s.plan.status, batch.JobSuccessCriteriaMet)
 	if !decided {
 		if reason, message := s.failure(); reason != "" {
@@ -57,7 +59,7 @@ func (s *step) judgeOutcome() {
 	}
 	switch {
 	case decided:
-		s.plan.delete = s.active
+		s.endAll()
 	case ptr.Deref(s.job.Spec.Suspend, false):
 		s.suspend()
 	default:
@@ -73,7 +75,7 @@ func (s *step) failure() (reason, message string) {
 	switch {
 	case s.failJob != "":
 		return batch.JobReasonPodFailurePolicy, s.failJob
-	case s.failed > limit || s.restarts() > limit:
+	case s.failed > limit || s.restartedTooOften(limit):
 		return batch.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 	case s.untilDeadline() < 0:
 		return batch.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"
@@ -83,18 +85,19 @@ func (s *step) failure() (reason, message string) {
 	}
 	switch bad := len(s.badIndexes); {
 	case s.job.Spec.MaxFailedIndexes != nil && bad > int(*s.job.Spec.MaxFailedIndexes):
-		return batch.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"
+		return batch.JobReasonMaxFailedIndexesExceeded,
+			"Job has exceeded the specified maximal number of failed indexes"
 	case bad > 0 && bad+len(s.doneIndexes) >= s.completions:
 		return batch.JobReasonFailedIndexes, "Job has failed indexes"
 	}
 	return "", ""
 }
 
-// restarts counts those of containers that are restarted in place, beyond the limit's first: with that policy no
-// pod ever fails.
-func (s *step) restarts() int32 {
+// restartedTooOften tells whether containers were restarted in place as often as the limit allows pods to fail: with
+// restart policy OnFailure no pod ever does. A limit of 0 allows no restart, as does 1.
+func (s *step) restartedTooOften(limit int32) bool {
 	if s.job.Spec.Template.Spec.RestartPolicy != v1.RestartPolicyOnFailure {
-		return 0
+		return false
 	}
 	var n int32
 	for _, pod := range s.active {
@@ -102,7 +105,7 @@ func (s *step) restarts() int32 {
 			n += status.RestartCount
 		}
 	}
-	return n
+	return n >= max(limit, 1)
 }
 
 func (s *step) untilDeadline() time.Duration {
@@ -145,6 +148,25 @@ func (s *step) success() (reason, message string) {
 	return batch.JobReasonCompletionsReached, "Reached expected number of succeeded pods"
 }
 
+// endAll ends the pods of a job whose outcome is decided. If it failed, pods that have not ended count as failed;
+// otherwise they don't count.
+func (s *step) endAll() {
+	s.plan.delete = s.active
+	failed := !has(&s.plan.status, batch.JobSuccessCriteriaMet)
+	uncounted := s.plan.status.UncountedTerminatedPods
+	for _, pod := range s.pods {
+		waits := pods.Active(pod) || s.replacesOnlyFailed() && pods.Terminating(pod)
+		if !waits || !tracked(pod) || len(s.plan.release) >= burst {
+			continue
+		}
+		inRange := !isIndexed(s.job) || indexOf(pod, s.job) >= 0
+		if failed && inRange && !slices.Contains(uncounted.Failed, pod.UID) {
+			uncounted.Failed = append(uncounted.Failed, pod.UID)
+		}
+		s.plan.release = append(s.plan.release, pod)
+	}
+}
+
 // dismiss deletes pods that have not failed: they are not counted.
 func (s *step) dismiss(unneeded []*v1.Pod) {
 	s.plan.delete = unneeded
@@ -157,6 +179,7 @@ func (s *step) dismiss(unneeded []*v1.Pod) {
 
 func (s *step) suspend() {
 	s.dismiss(s.active)
+	s.plan.status.StartTime = nil // resumed, the job has its whole deadline again
 	if !has(&s.plan.status, batch.JobSuspended) {
 		s.set(batch.JobSuspended, v1.ConditionTrue, "JobSuspended", "Job suspended")
 		s.plan.events = append(s.plan.events, event{v1.EventTypeNormal, "Suspended", "Job suspended"})
@@ -171,9 +194,9 @@ func (s *step) resume() {
 	}
 }
 
-// scale brings the number of active pods to what parallelism and the work left ask for.
+// scale brings the number of active pods to parallelism, or the remaining completions.
 func (s *step) scale() {
-	if !s.settled || s.job.DeletionTimestamp != nil {
+	if !s.expectationsMet || s.job.DeletionTimestamp != nil {
 		return
 	}
 	parallelism := int(ptr.Deref(s.job.Spec.Parallelism, 1))
@@ -184,8 +207,8 @@ func (s *step) scale() {
 	case s.succeeded > 0:
 		want = min(len(s.active), parallelism)
 	}
-	if surplus := len(s.active) - max(want, 0); surplus > 0 {
-		s.dismiss(leastDone(s.active)[:surplus])
+	if surplus := s.surplus(len(s.active) - max(want, 0)); len(surplus) > 0 {
+		s.dismiss(surplus)
 		return
 	}
 	occupied := len(s.active)
@@ -200,31 +223,13 @@ func (s *step) scale() {
 		s.createIndexed(missing)
 		return
 	}
-	if wait := s.backoff(s.pods); wait > 0 {
+	if wait := s.backoff(s.pods, s.allDeletions()); wait > 0 {
 		s.wake(wait)
 		return
 	}
 	for range missing {
 		s.plan.create = append(s.plan.create, newPod{index: -1})
 	}
-}
-
-// leastDone puts the pods first that have got least far.
-func leastDone(active []*v1.Pod) []*v1.Pod {
-	rank := func(p *v1.Pod) int {
-		switch {
-		case p.Spec.NodeName == "":
-			return 0
-		case p.Status.Phase != v1.PodRunning:
-			return 1
-		case !pods.Ready(p):
-			return 2
-		}
-		return 3
-	}
-	return slices.SortedStableFunc(slices.Values(active), func(a, b *v1.Pod) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time))
-	})
 }
 
 // createIndexed makes pods of the lowest indexes that have neither a pod nor a result.
@@ -241,7 +246,7 @@ func (s *step) createIndexed(count int) {
 			taken = taken.with(i)
 		}
 	}
-	shared := s.pods
+	shared, deleted := s.pods, s.allDeletions()
 	perIndex := s.job.Spec.BackoffLimitPerIndex != nil
 	for i := 0; i < s.completions && count > 0; i++ {
 		if s.doneIndexes.has(i) || s.badIndexes.has(i) || taken.has(i) {
@@ -249,12 +254,12 @@ func (s *step) createIndexed(count int) {
 		}
 		before := 0
 		if perIndex {
-			shared = byIndex[i]
+			shared, deleted = byIndex[i], nil
 			for _, pod := range shared {
 				before = max(before, failures(pod)+1)
 			}
 		}
-		if wait := s.backoff(shared); wait > 0 {
+		if wait := s.backoff(shared, deleted); wait > 0 {
 			s.wake(wait)
 			if !perIndex {
 				return
@@ -275,29 +280,32 @@ func failures(pod *v1.Pod) int {
 	return n
 }
 
-// backoff is how long to wait before replacing failed pods: it doubles with each failure since the last success.
-func (s *step) backoff(of []*v1.Pod) time.Duration {
+// backoff is how long to wait before replacing failed pods: it doubles with each failure since the last success. Those
+// that counted as failed because they were deleted are among them, though they may be gone.
+func (s *step) backoff(of []*v1.Pod, deletions deletions) time.Duration {
 	var lastFailure, lastSuccess time.Time
-	var ends []time.Time
+	failures := maps.Clone(deletions)
+	if failures == nil {
+		failures = map[types.UID]time.Time{}
+	}
 	for _, pod := range of {
-		switch ended := endOf(pod); pod.Status.Phase {
+		switch pod.Status.Phase {
 		case v1.PodSucceeded:
-			if ended.After(lastSuccess) {
+			if ended := endOf(pod); ended.After(lastSuccess) {
 				lastSuccess = ended
 			}
 		case v1.PodFailed:
-			ends = append(ends, ended)
-			if ended.After(lastFailure) {
-				lastFailure = ended
-			}
+			failures[pod.UID] = endOf(pod)
 		}
 	}
 	wait := time.Duration(0)
-	for _, ended := range ends {
-		if ended.Before(lastSuccess) {
-			continue
+	for _, ended := range failures {
+		if ended.After(lastFailure) {
+			lastFailure = ended
 		}
-		wait = min(max(2*wait, firstBackoff), longestBackoff)
+		if !ended.Before(lastSuccess) {
+			wait = min(max(2*wait, firstBackoff), longestBackoff)
+		}
 	}
 	if wait == 0 {
 		return 0
@@ -313,13 +321,17 @@ func endOf(pod *v1.Pod) time.Time {
 			last = t.FinishedAt.Time
 		}
 	}
-	if last.IsZero() {
-		if c := pods.Condition(pod, v1.PodReady); c != nil {
-			return c.LastTransitionTime.Time
-		}
-		return pod.CreationTimestamp.Time
+	if !last.IsZero() {
+		return last
 	}
-	return last
+	if c := pods.Condition(pod, v1.PodReady); c != nil && c.Status == v1.ConditionFalse {
+		return c.LastTransitionTime.Time
+	}
+	if pod.DeletionTimestamp != nil { // it has the grace period in it
+		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+		return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // finish ends the job once its outcome is decided, all its pods have ended, and all are counted.
@@ -329,10 +341,11 @@ func (s *step) finish() {
 	if target == nil || target.Status != v1.ConditionTrue {
 		target, final = find(st, batch.JobFailureTarget), batch.JobFailed
 	}
-	if target == nil || target.Status != v1.ConditionTrue || !s.settled {
+	if target == nil || target.Status != v1.ConditionTrue || !s.expectationsMet {
 		return
 	}
-	waiting := len(s.active) + s.terminating + len(st.UncountedTerminatedPods.Succeeded) + len(st.UncountedTerminatedPods.Failed)
+	waiting := len(s.active) + s.terminating + len(st.UncountedTerminatedPods.Succeeded) +
+		len(st.UncountedTerminatedPods.Failed)
 	if waiting > 0 {
 		return
 	}

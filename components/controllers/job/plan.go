@@ -25,9 +25,11 @@ type observed struct {
 	job *batch.Job
 	// pods are those the job controls, ended ones too.
 	pods []*v1.Pod
-	// settled is false while earlier writes have not been observed: then the pods can't be counted on.
-	settled bool
-	now     time.Time
+	// expectationsMet is false while earlier writes have not been observed: then the pods can't be counted on.
+	expectationsMet bool
+	// deletions are the pods that counted as failed before because they were deleted.
+	deletions deletions
+	now       time.Time
 }
 
 // plan is what to do: first write the status, then let go of the pods that it counts, then delete and create.
@@ -36,8 +38,10 @@ type plan struct {
 	release []*v1.Pod // take the tracking finalizer off
 	delete  []*v1.Pod
 	create  []newPod
-	again   time.Duration // when the clock alone asks for another look; 0: never
-	events  []event
+	// deletions are pods that count as failed from now on because they are deleted.
+	deletions deletions
+	again     time.Duration // when to requeue without an event; 0: never
+	events    []event
 }
 
 type newPod struct {
@@ -78,7 +82,7 @@ func decide(o observed) plan {
 	}
 	s.start()
 	s.count()
-	s.judgeOutcome()
+	s.decideOutcome()
 	s.summarize()
 	s.finish()
 	return s.plan
@@ -175,7 +179,7 @@ func (s *step) sortFailed(pod *v1.Pod, uncounted *batch.UncountedTerminatedPods)
 	}
 	action, message := batch.PodFailurePolicyActionCount, ""
 	if pod.Status.Phase == v1.PodFailed {
-		action, message = judge(s.job.Spec.PodFailurePolicy, pod)
+		action, message = failureAction(s.job.Spec.PodFailurePolicy, pod)
 	}
 	index := indexOf(pod, s.job)
 	switch action {
@@ -192,6 +196,12 @@ func (s *step) sortFailed(pod *v1.Pod, uncounted *batch.UncountedTerminatedPods)
 		s.badIndexes = s.badIndexes.with(index)
 	}
 	uncounted.Failed = append(uncounted.Failed, pod.UID)
+	if pods.Terminating(pod) {
+		if s.plan.deletions == nil {
+			s.plan.deletions = deletions{}
+		}
+		s.plan.deletions[pod.UID] = endOf(pod)
+	}
 }
 
 // replacesOnlyFailed tells whether a pod that is being deleted is replaced only after its end.
@@ -199,7 +209,7 @@ func (s *step) replacesOnlyFailed() bool {
 	return ptr.Deref(s.job.Spec.PodReplacementPolicy, batch.TerminatingOrFailed) == batch.Failed
 }
 
-// summarize fills in the counters, after judgeOutcome has said which pods go.
+// summarize fills in the counters, after decideOutcome has selected the pods to delete.
 func (s *step) summarize() {
 	st := &s.plan.status
 	going := len(s.plan.delete)

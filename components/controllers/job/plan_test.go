@@ -65,7 +65,7 @@ func newWorld(t *testing.T, seed uint64, spec batch.JobSpec) *world {
 }
 
 func (w *world) reconcile() {
-	p := decide(observed{job: w.job, pods: w.pods, settled: true, now: w.now})
+	p := decide(observed{job: w.job, pods: w.pods, expectationsMet: true, now: w.now})
 	w.job.Status = p.status
 	if w.random.IntN(5) == 0 {
 		return // crashed after the first write
@@ -138,7 +138,8 @@ func (w *world) active() int {
 func TestCompletes(t *testing.T) {
 	for seed := range uint64(30) {
 		for _, mode := range []batch.CompletionMode{batch.NonIndexedCompletion, batch.IndexedCompletion} {
-			w := newWorld(t, seed, batch.JobSpec{Completions: ptr.To[int32](12), Parallelism: ptr.To[int32](4), BackoffLimit: ptr.To[int32](1000), CompletionMode: &mode})
+			w := newWorld(t, seed, batch.JobSpec{Completions: ptr.To[int32](12), Parallelism: ptr.To[int32](4),
+				BackoffLimit: ptr.To[int32](1000), CompletionMode: &mode})
 			w.fails = func(w *world, _ *v1.Pod) bool { return w.random.IntN(4) == 0 }
 			w.run(func() {
 				if n := w.active(); n > 4 {
@@ -146,7 +147,8 @@ func TestCompletes(t *testing.T) {
 				}
 			})
 			s := w.job.Status
-			if !has(&s, batch.JobComplete) || s.Succeeded != 12 || s.Active != 0 || s.CompletionTime == nil || w.success != 12 {
+			if !has(&s, batch.JobComplete) || s.Succeeded != 12 || s.Active != 0 || s.CompletionTime == nil ||
+				w.success != 12 {
 				t.Fatalf("seed %d, %s: %d succeeded, status %+v", seed, mode, w.success, s)
 			}
 			if mode == batch.IndexedCompletion && s.CompletedIndexes != "0-11" {
@@ -174,21 +176,29 @@ func reason(w *world, t batch.JobConditionType) string {
 
 func TestFails(t *testing.T) {
 	always := func(*world, *v1.Pod) bool { return true }
-	exit := &batch.PodFailurePolicyOnExitCodesRequirement{Operator: batch.PodFailurePolicyOnExitCodesOpIn, Values: []int32{1}}
+	exit := &batch.PodFailurePolicyOnExitCodesRequirement{Operator: batch.PodFailurePolicyOnExitCodesOpIn,
+		Values: []int32{1}}
 	for name, tc := range map[string]struct {
 		spec  batch.JobSpec
 		fails func(*world, *v1.Pod) bool
 		want  string
 	}{
-		"backoff limit": {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](2)}, always, batch.JobReasonBackoffLimitExceeded},
-		"deadline":      {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](1000), ActiveDeadlineSeconds: ptr.To[int64](600)}, always, batch.JobReasonDeadlineExceeded},
-		"failure policy": {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](1000), PodFailurePolicy: &batch.PodFailurePolicy{
-			Rules: []batch.PodFailurePolicyRule{{Action: batch.PodFailurePolicyActionFailJob, OnExitCodes: exit}}}}, always, batch.JobReasonPodFailurePolicy},
-		"one index": {batch.JobSpec{Completions: ptr.To[int32](3), Parallelism: ptr.To[int32](3), BackoffLimit: ptr.To[int32](1000), BackoffLimitPerIndex: ptr.To[int32](1),
+		"backoff limit": {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](2)}, always,
+			batch.JobReasonBackoffLimitExceeded},
+		"deadline": {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](1000),
+			ActiveDeadlineSeconds: ptr.To[int64](600)}, always, batch.JobReasonDeadlineExceeded},
+		"failure policy": {batch.JobSpec{Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](1000),
+			PodFailurePolicy: &batch.PodFailurePolicy{
+				Rules: []batch.PodFailurePolicyRule{{Action: batch.PodFailurePolicyActionFailJob, OnExitCodes: exit}}}},
+			always, batch.JobReasonPodFailurePolicy},
+		"one index": {batch.JobSpec{Completions: ptr.To[int32](3), Parallelism: ptr.To[int32](3),
+			BackoffLimit: ptr.To[int32](1000), BackoffLimitPerIndex: ptr.To[int32](1),
 			CompletionMode: ptr.To(batch.IndexedCompletion)},
 			func(w *world, p *v1.Pod) bool { return indexOf(p, w.job) == 1 }, batch.JobReasonFailedIndexes},
-		"too many indexes": {batch.JobSpec{Completions: ptr.To[int32](3), Parallelism: ptr.To[int32](3), BackoffLimit: ptr.To[int32](1000), BackoffLimitPerIndex: ptr.To[int32](0),
-			MaxFailedIndexes: ptr.To[int32](1), CompletionMode: ptr.To(batch.IndexedCompletion)}, always, batch.JobReasonMaxFailedIndexesExceeded},
+		"too many indexes": {batch.JobSpec{Completions: ptr.To[int32](3), Parallelism: ptr.To[int32](3),
+			BackoffLimit: ptr.To[int32](1000), BackoffLimitPerIndex: ptr.To[int32](0),
+			MaxFailedIndexes: ptr.To[int32](1), CompletionMode: ptr.To(batch.IndexedCompletion)}, always,
+			batch.JobReasonMaxFailedIndexesExceeded},
 	} {
 		for seed := range uint64(10) {
 			w := newWorld(t, seed, tc.spec)
@@ -202,7 +212,8 @@ func TestFails(t *testing.T) {
 }
 
 func TestSuspend(t *testing.T) {
-	w := newWorld(t, 1, batch.JobSpec{Completions: ptr.To[int32](6), Parallelism: ptr.To[int32](3), BackoffLimit: ptr.To[int32](0)})
+	w := newWorld(t, 1, batch.JobSpec{Completions: ptr.To[int32](6), Parallelism: ptr.To[int32](3),
+		BackoffLimit: ptr.To[int32](0)})
 	for w.active() < 3 {
 		w.reconcile()
 	}

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// judge applies the pod failure policy to a pod that failed: the first rule that matches counts
+// failureAction applies the pod failure policy to a failed pod: the first matching rule counts
 // (https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy). message explains FailJob.
-func judge(policy *batch.PodFailurePolicy, pod *v1.Pod) (action batch.PodFailurePolicyAction, message string) {
+func failureAction(policy *batch.PodFailurePolicy, pod *v1.Pod) (action batch.PodFailurePolicyAction, message string) {
 	if policy == nil {
 		return batch.PodFailurePolicyActionCount, ""
 	}

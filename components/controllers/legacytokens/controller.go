@@ -36,8 +36,10 @@ type Controller struct {
 func New(env runner.Env, period time.Duration) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	return &Controller{
-		env: env, period: period, secrets: core.Secrets().Lister(), pods: core.Pods().Lister(), accounts: core.ServiceAccounts().Lister(),
-		synced: []cache.InformerSynced{core.Secrets().Informer().HasSynced, core.Pods().Informer().HasSynced, core.ServiceAccounts().Informer().HasSynced},
+		env: env, period: period, secrets: core.Secrets().Lister(), pods: core.Pods().Lister(),
+		accounts: core.ServiceAccounts().Lister(),
+		synced: []cache.InformerSynced{core.Secrets().Informer().HasSynced, core.Pods().Informer().HasSynced,
+			core.ServiceAccounts().Informer().HasSynced},
 	}, nil
 }
 
@@ -46,7 +48,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		runner.Every(ctx, c.env.Clock, interval, func(ctx context.Context) {
 			if err := c.clean(ctx); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Legacy service account tokens not cleaned up, will be tried again", "after", interval)
+				klog.FromContext(ctx).Error(err, "Legacy service account tokens not cleaned up, will be tried again",
+					"after", interval)
 			}
 		})
 	}
@@ -56,7 +59,7 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) clean(ctx context.Context) error {
 	noted, err := c.env.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, record, metav1.GetOptions{})
 	if err != nil {
-		return runner.IgnoreGone(err) // nobody notes: nothing can be told to be unused
+		return runner.IgnoreGone(err) // the API server does not track use: no token counts as unused
 	}
 	if !tracked(noted, c.period, c.env.Clock.Now()) {
 		return nil
@@ -119,7 +122,9 @@ func (c *Controller) mounted() (map[string]bool, error) {
 // generated tells whether the Secret was made for its service account, not by a person.
 func (c *Controller) generated(secret *v1.Secret) bool {
 	account, err := c.accounts.ServiceAccounts(secret.Namespace).Get(secret.Annotations[v1.ServiceAccountNameKey])
-	if err != nil || (secret.Annotations[v1.ServiceAccountUIDKey] != "" && types.UID(secret.Annotations[v1.ServiceAccountUIDKey]) != account.UID) {
+	if err != nil ||
+		(secret.Annotations[v1.ServiceAccountUIDKey] != "" &&
+			types.UID(secret.Annotations[v1.ServiceAccountUIDKey]) != account.UID) {
 		return false
 	}
 	for _, ref := range account.Secrets {

@@ -23,8 +23,9 @@ const period = 10 * 24 * time.Hour // the border is 2026-06-20
 func secret(name string, labels map[string]string) *v1.Secret {
 	return &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: name, UID: "s", Labels: labels, CreationTimestamp: metav1.NewTime(now.AddDate(-1, 0, 0)),
-			Annotations: map[string]string{v1.ServiceAccountNameKey: "robot", v1.ServiceAccountUIDKey: "r"},
+			Namespace: "ns", Name: name, UID: "s", Labels: labels,
+			CreationTimestamp: metav1.NewTime(now.AddDate(-1, 0, 0)),
+			Annotations:       map[string]string{v1.ServiceAccountNameKey: "robot", v1.ServiceAccountUIDKey: "r"},
 		},
 		Type: v1.SecretTypeServiceAccountToken,
 	}
@@ -65,12 +66,14 @@ func TestCleans(t *testing.T) {
 	old := map[string]string{invalidSinceLabel: "2026-01-01"}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: v1.PodSpec{Volumes: []v1.Volume{
 		{Name: "v", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "mounted"}}}}}}
-	tracking := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: record}, Data: map[string]string{"since": "2026-06-25"}}
-	client := runnertest.NewClient(account, secret("unused", nil), secret("invalid", old), secret("mounted", old), secret("personal", old), pod, tracking)
+	tracking := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: record},
+		Data: map[string]string{"since": "2026-06-25"}}
+	client := runnertest.NewClient(account, secret("unused", nil), secret("invalid", old), secret("mounted", old),
+		secret("personal", old), pod, tracking)
 	fake := clocktesting.NewFakeClock(now)
 	runnertest.Start(t, client, fake, func(env runner.Env) (runner.Controller, error) { return New(env, period) })
 	secrets := client.CoreV1().Secrets("ns")
-	runnertest.Eventually(t, func() (bool, string) { return fake.HasWaiters(), "nobody waits for the clock" })
+	runnertest.Eventually(t, func() (bool, string) { return fake.HasWaiters(), "no timer waits for the clock" })
 	if _, err := secrets.Get(t.Context(), "invalid", metav1.GetOptions{}); err != nil {
 		t.Fatalf("removed before uses were recorded for a period: %v", err)
 	}

@@ -1,4 +1,5 @@
-// Package legacytokens removes the token Secrets that old clusters made for every service account and that nobody uses
+// Package legacytokens removes the token Secrets that old clusters created for every service account and that are
+// unused
 // (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#legacy-serviceaccount-token-cleaner).
 package legacytokens
 
@@ -14,7 +15,7 @@ const (
 	day               = "2006-01-02" // how the labels and the record of tracking tell dates
 )
 
-// change is what is to be done about a token Secret.
+// change is the action on a token Secret.
 type change int
 
 const (
@@ -30,12 +31,13 @@ type observed struct {
 	mounted   bool // by a pod
 }
 
-// decide: a token that was not used for period is made invalid, and removed when nobody missed it for as long.
+// decide invalidates a token that was not used for period, and deletes it when it stayed unused for another period.
 func decide(o observed, period time.Duration, now time.Time) change {
 	border := now.Add(-period)
 	s := o.secret
 	switch {
-	case s.Type != v1.SecretTypeServiceAccountToken, s.DeletionTimestamp != nil, !o.generated, o.mounted, s.CreationTimestamp.After(border):
+	case s.Type != v1.SecretTypeServiceAccountToken, s.DeletionTimestamp != nil, !o.generated, o.mounted,
+		s.CreationTimestamp.After(border):
 		return keep
 	}
 	if used, ok := s.Labels[lastUsedLabel]; ok && !before(used, border) {
@@ -51,7 +53,7 @@ func decide(o observed, period time.Duration, now time.Time) change {
 	return keep
 }
 
-// before tells whether the day is before that of border; what is not a day is not.
+// before tells whether the date is before that of border; an invalid date is not.
 func before(date string, border time.Time) bool {
 	at, err := time.Parse(day, date)
 	if err != nil {
@@ -61,7 +63,7 @@ func before(date string, border time.Time) bool {
 	return err == nil && at.Before(last)
 }
 
-// tracked tells whether uses have been recorded for a whole period: before, an unused token can't be told.
+// tracked tells whether uses have been recorded for a whole period: before, an unused token can't be recognized.
 func tracked(record *v1.ConfigMap, period time.Duration, now time.Time) bool {
 	since, err := time.Parse(day, record.Data["since"])
 	return err == nil && !now.Before(since.Add(period))

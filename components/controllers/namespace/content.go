@@ -21,7 +21,7 @@ type Discovery interface {
 
 var podsResource = v1.SchemeGroupVersion.WithResource("pods")
 
-// content deletes what is in namespaces.
+// content deletes the objects in namespaces.
 type content struct {
 	discovery Discovery
 	metadata  metadata.Interface
@@ -32,9 +32,10 @@ type resource struct {
 	canDeleteCollection bool
 }
 
-// remove asks for the deletion of everything in namespace and tells what is still there. Pods go first: what they
+// remove deletes everything in namespace and returns what remains. Pods go first: what they
 // may still use (config, secrets, network policies) stays until they have ended.
-func (c *content) remove(ctx context.Context, namespace string, grace func(pod string) time.Duration) (*outcome, time.Duration) {
+func (c *content) remove(ctx context.Context, namespace string,
+	grace func(pod string) time.Duration) (*outcome, time.Duration) {
 	o := &outcome{remaining: map[schema.GroupVersionResource]int{}, finalizers: map[string]int{}}
 	resources := c.discover(o)
 	var wait time.Duration
@@ -44,6 +45,9 @@ func (c *content) remove(ctx context.Context, namespace string, grace func(pod s
 		}
 	}
 	if o.left() || len(o.deletion) > 0 {
+		o.pods = o.left()
+		clear(o.remaining)
+		clear(o.finalizers)
 		return o, wait
 	}
 	for _, r := range resources {
@@ -62,7 +66,8 @@ func (c *content) discover(o *outcome) []resource {
 			o.discovery = append(o.discovery, err.Error())
 			return nil
 		}
-		o.discovery = append(o.discovery, fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(partial.Groups), err))
+		o.discovery = append(o.discovery, fmt.Sprintf("Discovery failed for some groups, %d failing: %v",
+			len(partial.Groups), err))
 	}
 	var found []resource
 	for _, list := range lists {
@@ -85,7 +90,8 @@ func (c *content) discover(o *outcome) []resource {
 }
 
 // removeAll returns how long the last of the objects may take to end, where grace knows.
-func (c *content) removeAll(ctx context.Context, namespace string, r resource, grace func(string) time.Duration, o *outcome) time.Duration {
+func (c *content) removeAll(ctx context.Context, namespace string, r resource, grace func(string) time.Duration,
+	o *outcome) time.Duration {
 	client := c.metadata.Resource(r.GroupVersionResource).Namespace(namespace)
 	problem := func(err error) {
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {

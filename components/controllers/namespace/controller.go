@@ -21,9 +21,10 @@ import (
 const (
 	// settle gives every API server the time to learn that nothing more may be created in the namespace.
 	settle = 100 * time.Millisecond
-	// recheck is how soon a namespace is looked at again in which something remains: nothing tells when it goes.
-	recheck = 250 * time.Millisecond
-	patient = 5 * time.Second
+	// recheck is the delay before a namespace with remaining objects is processed again: no event reports their
+	// deletion.
+	recheck     = 250 * time.Millisecond
+	slowRecheck = 5 * time.Second
 )
 
 // Controller empties namespaces.
@@ -35,7 +36,7 @@ type Controller struct {
 	loop       *runner.Loop[string]
 }
 
-// New makes the controller; it starts working with Run. resources and objects must speak as the controller.
+// New returns the controller; it starts with Run. resources and objects must have the controller's identity.
 func New(env runner.Env, resources Discovery, objects metadata.Interface) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{
@@ -47,7 +48,8 @@ func New(env runner.Env, resources Discovery, objects metadata.Interface) (*Cont
 	c.loop = runner.NewLoop("namespace", env, c.reconcile)
 	c.loop.Needs(core.Pods().Informer())
 	err := c.loop.Watch(core.Namespaces().Informer(), runner.Handle(func(old, new *v1.Namespace) {
-		if new != nil && new.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+		if new != nil && new.DeletionTimestamp != nil &&
+			(old == nil || old.DeletionTimestamp == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
 			c.loop.AddAfter(new.Name, settle)
 		}
 	}))
@@ -88,29 +90,28 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	}
 	switch {
 	case o.failed():
-		return fmt.Errorf("namespace %s could not be emptied: %s", name, slices.Concat(o.discovery, o.parsing, o.deletion))
+		return fmt.Errorf("namespace %s could not be emptied: %s", name,
+			slices.Concat(o.discovery, o.parsing, o.deletion))
 	case o.left():
 		c.loop.AddAfter(name, next(wait, c.env.Clock.Since(ns.DeletionTimestamp.Time)))
 		return nil
 	}
-	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers,
+		func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
 	_, err = client.Finalize(ctx, ns, metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
 }
 
-// next looks often at first, then seldom: what has not gone by now waits for someone.
+// next backs off: objects that still remain wait for a finalizer to be removed.
 func next(wait, age time.Duration) time.Duration {
 	if age > wait+10*time.Second {
-		return patient
+		return slowRecheck
 	}
 	return recheck
 }
 
-// report shows the outcome in the conditions, but not that of a deletion that never had a problem.
+// report shows the outcome in the conditions.
 func (c *Controller) report(ctx context.Context, ns *v1.Namespace, o *outcome) (*v1.Namespace, error) {
-	if !o.failed() && !o.left() && len(ns.Status.Conditions) == 0 {
-		return ns, nil
-	}
 	changed := ns.DeepCopy()
 	changed.Status.Conditions = conditions(ns.Status.Conditions, o, metav1.NewTime(c.env.Clock.Now()))
 	if equality.Semantic.DeepEqual(ns.Status, changed.Status) {

@@ -17,20 +17,22 @@ type outcome struct {
 	// remaining counts objects by resource, finalizers by name.
 	remaining  map[schema.GroupVersionResource]int
 	finalizers map[string]int
+	// pods tells that pods remain, for which everything else waits: then the conditions do not count what remains.
+	pods bool
 }
 
 func (o *outcome) failed() bool {
 	return len(o.discovery)+len(o.parsing)+len(o.deletion) > 0
 }
 
-func (o *outcome) left() bool { return len(o.remaining) > 0 }
+func (o *outcome) left() bool { return o.pods || len(o.remaining) > 0 }
 
-// conditions are the ones Kubernetes shows on a namespace that is going, in their documented words; a condition
-// that was never true appears only with a namespace that has something to tell.
+// conditions are the ones Kubernetes shows on a namespace that is going, in their documented words.
 func conditions(current []v1.NamespaceCondition, o *outcome, now metav1.Time) []v1.NamespaceCondition {
 	next := slices.Clone(current)
 	set := func(t v1.NamespaceConditionType, problem, badReason, goodReason, goodMessage string) {
-		c := v1.NamespaceCondition{Type: t, Status: v1.ConditionFalse, Reason: goodReason, Message: goodMessage, LastTransitionTime: now}
+		c := v1.NamespaceCondition{Type: t, Status: v1.ConditionFalse, Reason: goodReason, Message: goodMessage,
+			LastTransitionTime: now}
 		if problem != "" {
 			c.Status, c.Reason, c.Message = v1.ConditionTrue, badReason, problem
 		}
@@ -75,7 +77,8 @@ func resources(remaining map[schema.GroupVersionResource]int) string {
 	var parts []string
 	for resource, count := range remaining {
 		if count > 0 {
-			parts = append(parts, fmt.Sprintf("%s.%s has %d resource instances", resource.Resource, resource.Group, count))
+			parts = append(parts, fmt.Sprintf("%s.%s has %d resource instances", resource.Resource,
+				resource.Group, count))
 		}
 	}
 	if len(parts) == 0 {

@@ -4,6 +4,7 @@ package nodeipam
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -11,15 +12,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// Options say what is given out.
+// Options configure the ranges to allocate.
 type Options struct {
 	// ClusterCIDRs are at most one range of each address family.
 	ClusterCIDRs []netip.Prefix
@@ -124,7 +125,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	}
 	cidrs, err := c.reserve(node)
 	if err != nil {
-		c.env.Events.Eventf(reference(node), v1.EventTypeNormal, "CIDRNotAvailable", "Node %s status is now: CIDRNotAvailable", node.Name)
+		c.env.Events.Eventf(reference(node), v1.EventTypeNormal, "CIDRNotAvailable",
+			"Node %s status is now: CIDRNotAvailable", node.Name)
 		return err
 	}
 	if err := c.write(ctx, node, cidrs); err != nil {
@@ -134,7 +136,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// reserve returns what the node was promised before, or a new range of each family.
+// reserve returns the ranges reserved for the node, or a new range of each family.
 func (c *Controller) reserve(node *v1.Node) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +149,8 @@ func (c *Controller) reserve(node *v1.Node) ([]string, error) {
 				for i, taken := range held.cidrs {
 					c.allocators[i].release(taken)
 				}
-				return nil, fmt.Errorf("cluster CIDR %s has no free range for node %s: enlarge it, or lengthen the node mask", a.cidr, node.Name)
+				return nil, fmt.Errorf("cluster CIDR %s has no free range for node %s: enlarge it, or lengthen the node mask",
+					a.cidr, node.Name)
 			}
 			held.cidrs = append(held.cidrs, cidr)
 		}
@@ -163,7 +166,12 @@ func (c *Controller) reserve(node *v1.Node) ([]string, error) {
 // write keeps the reservation if the outcome is unknown: the write may have arrived. The next try repeats it, or
 // finds the node with it.
 func (c *Controller) write(ctx context.Context, node *v1.Node, cidrs []string) error {
-	err := nodeutil.PatchNodeCIDRs(ctx, c.env.Client, types.NodeName(node.Name), cidrs)
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"podCIDR": cidrs[0], "podCIDRs": cidrs}})
+	if err != nil {
+		return err
+	}
+	_, err = c.env.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
 	if err == nil || apierrors.IsServerTimeout(err) || !isStatus(err) {
 		return err
 	}
@@ -173,7 +181,8 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, cidrs []string) e
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	c.env.Events.Eventf(reference(node), v1.EventTypeNormal, "CIDRAssignmentFailed", "Node %s status is now: CIDRAssignmentFailed", node.Name)
+	c.env.Events.Eventf(reference(node), v1.EventTypeNormal, "CIDRAssignmentFailed",
+		"Node %s status is now: CIDRAssignmentFailed", node.Name)
 	return err
 }
 

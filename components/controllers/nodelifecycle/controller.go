@@ -46,7 +46,7 @@ type Controller struct {
 	loop   *runner.Loop[string]
 	synced []cache.InformerSynced
 
-	pulses map[string]*pulse // of the monitor alone
+	heartbeats map[string]*heartbeat // of the monitor alone
 
 	mu      sync.Mutex
 	waiting map[string]bool // nodes to be emptied when their zone's rate allows
@@ -65,9 +65,12 @@ func New(env runner.Env, o Options) (*Controller, error) {
 	core, leases := env.Informers.Core().V1(), env.Informers.Coordination().V1().Leases()
 	c := &Controller{
 		env: env, o: o, nodes: core.Nodes().Lister(), leases: leases.Lister(), pods: index,
-		rates:  rates{Normal: o.EvictionRate, Secondary: o.SecondaryRate, Large: o.LargeCluster, Threshold: o.UnhealthyZoneShare},
-		pulses: map[string]*pulse{}, waiting: map[string]bool{}, marked: map[string]bool{}, buckets: map[string]*bucket{},
-		synced: []cache.InformerSynced{core.Nodes().Informer().HasSynced, leases.Informer().HasSynced, core.Pods().Informer().HasSynced},
+		rates: rates{Normal: o.EvictionRate, Secondary: o.SecondaryRate, Large: o.LargeCluster,
+			Threshold: o.UnhealthyZoneShare},
+		heartbeats: map[string]*heartbeat{}, waiting: map[string]bool{}, marked: map[string]bool{},
+		buckets: map[string]*bucket{},
+		synced: []cache.InformerSynced{core.Nodes().Informer().HasSynced, leases.Informer().HasSynced,
+			core.Pods().Informer().HasSynced},
 	}
 	c.loop = runner.NewLoop("node_lifecycle_controller", env, c.reconcile)
 	c.loop.Needs(core.Pods().Informer())
@@ -94,7 +97,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return err
 }
 
-// monitor feels the pulse of every node and surveys the zones.
+// monitor evaluates the heartbeat of every node and the state of the zones.
 func (c *Controller) monitor(ctx context.Context) {
 	all, err := c.nodes.List(labels.Everything())
 	if err != nil {
@@ -108,19 +111,22 @@ func (c *Controller) monitor(ctx context.Context) {
 		if err != nil {
 			lease = nil
 		}
-		if c.pulses[node.Name] == nil {
-			c.env.Events.Eventf(nodes.Reference(node.Name), v1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", node.Name, node.Name)
+		if c.heartbeats[node.Name] == nil {
+			c.env.Events.Eventf(nodes.Reference(node.Name), v1.EventTypeNormal, "RegisteredNode",
+				"Node %s event: Registered Node %s in Controller", node.Name, node.Name)
 		}
-		next, conditions := feel(node, lease, c.pulses[node.Name], graces{startup: c.o.StartupGracePeriod, running: c.o.MonitorGracePeriod}, now)
-		c.pulses[node.Name] = &next
+		next, conditions := evaluate(node, lease, c.heartbeats[node.Name],
+			graces{startup: c.o.StartupGracePeriod, running: c.o.MonitorGracePeriod}, now)
+		c.heartbeats[node.Name] = &next
 		if conditions != nil {
 			c.declareSilent(ctx, node, conditions)
 		}
 	}
-	for name := range c.pulses {
+	for name := range c.heartbeats {
 		if !known[name] {
-			delete(c.pulses, name)
-			c.env.Events.Eventf(nodes.Reference(name), v1.EventTypeNormal, "RemovingNode", "Node %s event: Removing Node %s from Controller", name, name)
+			delete(c.heartbeats, name)
+			c.env.Events.Eventf(nodes.Reference(name), v1.EventTypeNormal, "RemovingNode",
+				"Node %s event: Removing Node %s from Controller", name, name)
 		}
 	}
 	c.surveyZones(all)
@@ -130,7 +136,8 @@ func (c *Controller) declareSilent(ctx context.Context, node *v1.Node, condition
 	changed := node.DeepCopy()
 	changed.Status.Conditions = conditions
 	klog.FromContext(ctx).Info("Node has been silent for too long", "node", node.Name)
-	if _, err := c.env.Client.CoreV1().Nodes().UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
+	if _, err := c.env.Client.CoreV1().Nodes().UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil &&
+		ctx.Err() == nil {
 		klog.FromContext(ctx).V(2).Info("Node status not updated, will be tried again", "node", node.Name, "err", err)
 	}
 }
@@ -177,7 +184,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 		delete(c.waiting, name)
 	}
 	c.mu.Unlock()
-	taints, changed := nodes.WithTaints(node.Spec.Taints, add, append(remove, cured...), metav1.NewTime(c.env.Clock.Now()))
+	taints, changed := nodes.WithTaints(node.Spec.Taints, add, append(remove, cured...),
+		metav1.NewTime(c.env.Clock.Now()))
 	if wanted := missingLabels(node); changed || wanted != nil {
 		if err := nodes.Patch(ctx, c.env.Client, node, taints, wanted); err != nil {
 			return runner.IgnoreGone(err)
@@ -197,7 +205,8 @@ func (c *Controller) evict(ctx context.Context) {
 		if add == nil {
 			continue
 		}
-		taints, changed := nodes.WithTaints(node.Spec.Taints, []v1.Taint{*add}, remove, metav1.NewTime(c.env.Clock.Now()))
+		taints, changed := nodes.WithTaints(node.Spec.Taints, []v1.Taint{*add}, remove,
+			metav1.NewTime(c.env.Clock.Now()))
 		if !changed {
 			continue
 		}
@@ -233,7 +242,7 @@ func (c *Controller) due() []string {
 	return due
 }
 
-// giveBack returns the turn of a node that could not be tainted.
+// giveBack returns the rate limiter token of a node that could not be tainted.
 func (c *Controller) giveBack(zone string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"quintet.dev/quintet/components/controllers/nodes"
 )
 
-// silentReason marks conditions of a node that was heard of, and is no more.
+// silentReason is the reason of conditions of a node that stopped reporting.
 const silentReason = "NodeStatusUnknown"
 
-// pulse is what is remembered of a node between two looks: clocks differ, so a heartbeat counts from when its
-// change was seen here, not from the time it carries.
-type pulse struct {
+// heartbeat is the last observed heartbeat of a node. Clocks differ, so the grace period starts when the change was
+// observed here, not at the time in the object.
+type heartbeat struct {
 	seen      time.Time
 	heartbeat metav1.Time
 	renewed   metav1.MicroTime
@@ -26,9 +26,10 @@ type graces struct {
 	startup, running time.Duration
 }
 
-// feel returns the node's new pulse and, if it has been silent for too long, the conditions that then hold.
-func feel(node *v1.Node, lease *coordination.Lease, last *pulse, g graces, now time.Time) (pulse, []v1.NodeCondition) {
-	next := pulse{seen: now}
+// evaluate returns the node's new heartbeat and, if it has been silent for too long, the conditions that then hold.
+func evaluate(node *v1.Node, lease *coordination.Lease, last *heartbeat, g graces,
+	now time.Time) (heartbeat, []v1.NodeCondition) {
+	next := heartbeat{seen: now}
 	grace := g.running
 	ready := nodes.Condition(node, v1.NodeReady)
 	if ready != nil {
@@ -54,12 +55,13 @@ func feel(node *v1.Node, lease *coordination.Lease, last *pulse, g graces, now t
 	return next, silent(node, now)
 }
 
-// silent returns the conditions of a node that nothing is heard of; nil if it has them already.
+// silent returns the conditions of a node that does not report; nil if it has them already.
 func silent(node *v1.Node, now time.Time) []v1.NodeCondition {
 	conditions := append([]v1.NodeCondition(nil), node.Status.Conditions...)
 	at := metav1.NewTime(now)
 	changed := false
-	for _, t := range []v1.NodeConditionType{v1.NodeReady, v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
+	for _, t := range []v1.NodeConditionType{v1.NodeReady, v1.NodeMemoryPressure, v1.NodeDiskPressure,
+		v1.NodePIDPressure} {
 		found := false
 		for i := range conditions {
 			c := &conditions[i]
@@ -68,14 +70,16 @@ func silent(node *v1.Node, now time.Time) []v1.NodeCondition {
 			}
 			found = true
 			if c.Status != v1.ConditionUnknown {
-				c.Status, c.Reason, c.Message = v1.ConditionUnknown, silentReason, "Kubelet stopped posting node status."
+				c.Status, c.Reason, c.Message = v1.ConditionUnknown, silentReason,
+					"Kubelet stopped posting node status."
 				c.LastTransitionTime = at
 				changed = true
 			}
 		}
 		if !found {
 			conditions = append(conditions, v1.NodeCondition{
-				Type: t, Status: v1.ConditionUnknown, Reason: "NodeStatusNeverUpdated", Message: "Kubelet never posted node status.",
+				Type: t, Status: v1.ConditionUnknown, Reason: "NodeStatusNeverUpdated",
+				Message:           "Kubelet never posted node status.",
 				LastHeartbeatTime: node.CreationTimestamp, LastTransitionTime: at,
 			})
 			changed = true

@@ -18,7 +18,8 @@ var (
 func node(name string, ready v1.ConditionStatus) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(start)}}
 	if ready != "" {
-		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready, LastHeartbeatTime: metav1.NewTime(start)}}
+		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready,
+			LastHeartbeatTime: metav1.NewTime(start)}}
 	}
 	return n
 }
@@ -30,11 +31,11 @@ func lease(renewed time.Time) *coordination.Lease {
 
 func TestSilence(t *testing.T) {
 	n := node("a", v1.ConditionTrue)
-	p, conditions := feel(n, lease(start), nil, g, start)
+	p, conditions := evaluate(n, lease(start), nil, g, start)
 	step := func(what string, l *coordination.Lease, after time.Duration, silent bool) {
 		t.Helper()
-		var next pulse
-		next, conditions = feel(n, l, &p, g, start.Add(after))
+		var next heartbeat
+		next, conditions = evaluate(n, l, &p, g, start.Add(after))
 		p = next
 		if (conditions != nil) != silent {
 			t.Fatalf("%s: silent = %v", what, conditions != nil)
@@ -56,11 +57,12 @@ func TestSilence(t *testing.T) {
 
 func TestNeverHeardOf(t *testing.T) {
 	n := node("a", "")
-	p, conditions := feel(n, nil, nil, g, start.Add(time.Minute))
+	p, conditions := evaluate(n, nil, nil, g, start.Add(time.Minute))
 	if conditions != nil {
 		t.Fatal("silent within the startup grace")
 	}
-	if _, conditions = feel(n, nil, &p, g, start.Add(61*time.Second)); len(conditions) != 4 || conditions[0].Reason != "NodeStatusNeverUpdated" {
+	if _, conditions = evaluate(n, nil, &p, g, start.Add(61*time.Second)); len(conditions) != 4 ||
+		conditions[0].Reason != "NodeStatusNeverUpdated" {
 		t.Fatalf("%+v", conditions)
 	}
 }
@@ -103,7 +105,8 @@ func TestEvictionTaints(t *testing.T) {
 	}{
 		{v1.ConditionTrue, nil, "", "[]"},
 		{"", []v1.Taint{notReady}, "", "[]"},
-		{v1.ConditionTrue, []v1.Taint{notReady, unreachable}, "", "[node.kubernetes.io/not-ready node.kubernetes.io/unreachable]"},
+		{v1.ConditionTrue, []v1.Taint{notReady, unreachable}, "",
+			"[node.kubernetes.io/not-ready node.kubernetes.io/unreachable]"},
 		{v1.ConditionFalse, nil, v1.TaintNodeNotReady, "[]"},
 		{v1.ConditionUnknown, []v1.Taint{notReady}, v1.TaintNodeUnreachable, "[node.kubernetes.io/not-ready]"},
 		{v1.ConditionUnknown, []v1.Taint{unreachable}, "", "[]"},

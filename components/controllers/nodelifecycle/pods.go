@@ -26,7 +26,8 @@ func (c *Controller) markPods(ctx context.Context, node *v1.Node) error {
 	if skip {
 		return nil
 	}
-	c.env.Events.Eventf(nodes.Reference(node.Name), v1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+	c.env.Events.Eventf(nodes.Reference(node.Name), v1.EventTypeNormal, "NodeNotReady",
+		"Node %s status is now: NodeNotReady", node.Name)
 	var errs []error
 	for _, pod := range c.pods.OnNode(node.Name) {
 		if pods.Ready(pod) {

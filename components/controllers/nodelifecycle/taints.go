@@ -52,12 +52,13 @@ func schedulingTaints(node *v1.Node) (add, remove []v1.Taint) {
 }
 
 // evictionTaints returns which NoExecute taint the node should get, and which it should lose. A node without
-// conditions has not been judged yet.
+// conditions has not been examined yet.
 func evictionTaints(node *v1.Node) (add *v1.Taint, remove []v1.Taint) {
 	if nodes.Condition(node, v1.NodeReady) == nil {
 		return nil, nil
 	}
-	wanted := map[v1.ConditionStatus]*v1.Taint{v1.ConditionFalse: &notReady, v1.ConditionUnknown: &unreachable}[nodes.Ready(node)]
+	wanted := map[v1.ConditionStatus]*v1.Taint{v1.ConditionFalse: &notReady,
+		v1.ConditionUnknown: &unreachable}[nodes.Ready(node)]
 	for _, taint := range []v1.Taint{notReady, unreachable} {
 		has := nodes.HasTaint(node, taint)
 		switch {
@@ -73,7 +74,8 @@ func evictionTaints(node *v1.Node) (add *v1.Taint, remove []v1.Taint) {
 }
 
 // betaLabels are old names of labels, kept equal to the new ones for selectors that still use them.
-var betaLabels = map[string]string{v1.LabelOSStable: "beta.kubernetes.io/os", v1.LabelArchStable: "beta.kubernetes.io/arch"}
+var betaLabels = map[string]string{v1.LabelOSStable: "beta.kubernetes.io/os",
+	v1.LabelArchStable: "beta.kubernetes.io/arch"}
 
 // missingLabels returns the labels to write; nil if there are none.
 func missingLabels(node *v1.Node) map[string]string {

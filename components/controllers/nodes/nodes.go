@@ -1,4 +1,4 @@
-// Package nodes holds what several controllers ask of nodes and do to their taints.
+// Package nodes holds functions on nodes and their taints that several controllers share.
 package nodes
 
 import (
@@ -57,7 +57,8 @@ func WithTaints(taints, add, remove []v1.Taint, now metav1.Time) (result []v1.Ta
 
 // Patch merges spec and labels into the node, if it is still the version that the caller decided on; otherwise it
 // returns a conflict.
-func Patch(ctx context.Context, client kubernetes.Interface, node *v1.Node, taints []v1.Taint, labels map[string]string) error {
+func Patch(ctx context.Context, client kubernetes.Interface, node *v1.Node, taints []v1.Taint,
+	labels map[string]string) error {
 	metadata := map[string]any{"resourceVersion": node.ResourceVersion, "uid": node.UID}
 	if labels != nil {
 		metadata["labels"] = labels

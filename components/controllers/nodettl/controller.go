@@ -65,7 +65,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if node.Annotations[v1.ObjectTTLAnnotationKey] == wanted {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.ObjectTTLAnnotationKey: wanted}}})
+	patch,
+		err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.ObjectTTLAnnotationKey: wanted}}})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestNext(t *testing.T) {
 	current := 0
 	for _, c := range []struct{ nodes, seconds int }{
-		{0, 0}, {100, 0}, {101, 15}, {95, 15}, {89, 0}, {1500, 60}, {899, 30}, {5000, 300}, {1800, 300}, {1799, 60}, {1, 0},
+		{0, 0}, {100, 0}, {101, 15}, {95, 15}, {89, 0}, {1500, 60}, {899, 30}, {5000, 300}, {1800, 300},
+		{1799, 60}, {1, 0},
 	} {
 		current = next(current, c.nodes)
 		if got := steps[current].seconds; got != c.seconds {
@@ -27,13 +28,15 @@ func TestNext(t *testing.T) {
 }
 
 func TestAnnotates(t *testing.T) {
-	stale := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stale", Annotations: map[string]string{v1.ObjectTTLAnnotationKey: "15", "other": "x"}}}
+	stale := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stale",
+		Annotations: map[string]string{v1.ObjectTTLAnnotationKey: "15", "other": "x"}}}
 	client := runnertest.NewClient(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, stale)
 	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return New(env) })
 	for _, name := range []string{"new", "stale"} {
 		runnertest.Eventually(t, func() (bool, string) {
 			node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-			return err == nil && node.Annotations[v1.ObjectTTLAnnotationKey] == "0" && (name == "new" || node.Annotations["other"] == "x"), name
+			return err == nil && node.Annotations[v1.ObjectTTLAnnotationKey] == "0" &&
+				(name == "new" || node.Annotations["other"] == "x"), name
 		})
 	}
 }

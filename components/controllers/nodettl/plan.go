@@ -1,5 +1,5 @@
 // Package nodettl tells kubelets, in an annotation of their Nodes, for how many seconds they may keep Secrets and
-// ConfigMaps before they ask for them again: longer in larger clusters.
+// ConfigMaps before they fetch them again: longer in larger clusters.
 package nodettl
 
 // step is how long things are kept in clusters of some sizes. The ranges overlap, so that a cluster at a border

@@ -83,7 +83,8 @@ func (c Claimer[T]) mayAdopt(ctx context.Context) error {
 		return fmt.Errorf("read %s %s before adopting: %w", c.Kind.Kind, c.Owner.GetName(), err)
 	}
 	if fresh.GetUID() != c.Owner.GetUID() {
-		return fmt.Errorf("%s %s was replaced: uid %s is now %s", c.Kind.Kind, c.Owner.GetName(), c.Owner.GetUID(), fresh.GetUID())
+		return fmt.Errorf("%s %s was replaced: uid %s is now %s", c.Kind.Kind, c.Owner.GetName(), c.Owner.GetUID(),
+			fresh.GetUID())
 	}
 	if fresh.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s %s is being deleted and may not adopt", c.Kind.Kind, c.Owner.GetName())

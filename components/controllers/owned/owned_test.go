@@ -45,7 +45,8 @@ var (
 		elsewhere := pod("elsewhere", "", true)
 		elsewhere.Namespace = "other"
 		return []*v1.Pod{
-			pod("mine", "me", true), pod("mine-changed", "me", false), pod("orphan", "", true), pod("stranger", "", false),
+			pod("mine", "me", true), pod("mine-changed", "me", false), pod("orphan", "", true),
+			pod("stranger", "", false),
 			pod("anothers", "other", true), leaving, elsewhere,
 		}
 	}
@@ -76,11 +77,14 @@ func TestClaim(t *testing.T) {
 		patches  int
 		fails    bool
 	}{
-		"plain":             {fresh: owner(), keep: "mine,orphan", patches: 2},
-		"owner is going":    {fresh: func() *v1.Pod { o := owner(); o.DeletionTimestamp = &metav1.Time{}; return o }(), keep: "mine", patches: 1, fails: true},
-		"owner is replaced": {fresh: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, keep: "mine", patches: 1, fails: true},
-		"children are gone": {fresh: owner(), patchErr: apierrors.NewNotFound(schema.GroupResource{}, "x"), keep: "mine", patches: 2},
-		"patches fail":      {fresh: owner(), patchErr: errors.New("no"), keep: "mine", patches: 2, fails: true},
+		"plain": {fresh: owner(), keep: "mine,orphan", patches: 2},
+		"owner is going": {fresh: func() *v1.Pod { o := owner(); o.DeletionTimestamp = &metav1.Time{}; return o }(),
+			keep: "mine", patches: 1, fails: true},
+		"owner is replaced": {fresh: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, keep: "mine", patches: 1,
+			fails: true},
+		"children are gone": {fresh: owner(), patchErr: apierrors.NewNotFound(schema.GroupResource{}, "x"),
+			keep: "mine", patches: 2},
+		"patches fail": {fresh: owner(), patchErr: errors.New("no"), keep: "mine", patches: 2, fails: true},
 	} {
 		patches := 0
 		claimer := Claimer[*v1.Pod]{

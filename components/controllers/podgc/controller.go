@@ -1,5 +1,5 @@
-// Package podgc deletes pods that nobody else will: ended ones above a number, and those whose node is gone or out of
-// service (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection).
+// Package podgc deletes pods that no other component deletes: terminated ones above a threshold, and those whose node
+// is gone or out of service (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection).
 package podgc
 
 import (
@@ -62,7 +62,8 @@ func (c *Controller) collect(ctx context.Context) {
 	}
 	for _, d := range plan(o) {
 		if err := c.delete(ctx, d); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Pod not collected, will be tried again", "pod", klog.KObj(d.pod), "err", err)
+			klog.FromContext(ctx).V(2).Info("Pod not collected, will be tried again", "pod",
+				klog.KObj(d.pod), "err", err)
 		}
 	}
 }
@@ -93,7 +94,7 @@ func (c *Controller) observe(ctx context.Context) (observed, error) {
 		}
 		still[name] = since
 		if now.Sub(since) >= quarantine {
-			// The cache may be behind; nothing is deleted on its word alone.
+			// The cache may be stale; nothing is deleted by the cache alone.
 			_, err := c.env.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 			o.missing[name] = apierrors.IsNotFound(err)
 		}
@@ -109,7 +110,8 @@ func (c *Controller) delete(ctx context.Context, d doomed) error {
 		if d.reason != "" {
 			patch = pods.DisruptionPatch(d.pod, d.reason, d.message, true, c.env.Clock.Now())
 		}
-		if _, err := client.Patch(ctx, d.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := client.Patch(ctx, d.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+			"status"); err != nil {
 			return runner.IgnoreGone(err)
 		}
 	}

@@ -27,7 +27,8 @@ type doomed struct {
 	fail            bool
 }
 
-// plan returns the pods to delete, each once (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection).
+// plan returns the pods to delete, each once
+// (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection).
 func plan(o observed) []doomed {
 	var out []doomed
 	var ended []*v1.Pod
@@ -56,12 +57,13 @@ func plan(o observed) []doomed {
 
 func outOfService(node *v1.Node) bool {
 	down := nodes.Ready(node) != v1.ConditionTrue
-	return down && slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeOutOfService })
+	return down && slices.ContainsFunc(node.Spec.Taints,
+		func(t v1.Taint) bool { return t.Key == v1.TaintNodeOutOfService })
 }
 
 func evictedAndOldFirst(a, b *v1.Pod) int {
 	order := func(p *v1.Pod) int {
-		if p.Status.Reason == "Evicted" {
+		if p.Status.Phase == v1.PodFailed && p.Status.Reason == "Evicted" {
 			return 0
 		}
 		return 1

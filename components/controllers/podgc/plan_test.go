@@ -11,7 +11,8 @@ import (
 )
 
 func pod(name, node string, phase v1.PodPhase, terminating bool, age time.Duration) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(100000, 0).Add(-age))},
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name,
+		CreationTimestamp: metav1.NewTime(time.Unix(100000, 0).Add(-age))},
 		Spec: v1.PodSpec{NodeName: node}, Status: v1.PodStatus{Phase: phase}}
 	if terminating {
 		p.DeletionTimestamp = &metav1.Time{}
@@ -20,7 +21,8 @@ func pod(name, node string, phase v1.PodPhase, terminating bool, age time.Durati
 }
 
 func TestPlan(t *testing.T) {
-	out := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "out"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: v1.TaintNodeOutOfService}}}}
+	out := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "out"},
+		Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: v1.TaintNodeOutOfService}}}}
 	evicted := pod("evicted", "n", v1.PodFailed, false, time.Minute)
 	evicted.Status.Reason = "Evicted"
 	o := observed{

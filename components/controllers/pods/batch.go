@@ -3,7 +3,7 @@ package pods
 import "sync"
 
 // SlowStart calls f for 0..count-1 in batches of 1, 2, 4, ... at once each, and stops after the first batch with
-// a failure: what is bound to fail (a quota, an admission refusal) is then tried a few times only. It returns the
+// a failure: a persistent failure (a quota, an admission rejection) is then tried a few times only. It returns the
 // number of calls that succeeded, of calls made, and the first error.
 func SlowStart(count int, f func(i int) error) (succeeded, tried int, err error) {
 	for size := 1; tried < count; size *= 2 {

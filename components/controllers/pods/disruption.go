@@ -10,7 +10,7 @@ import (
 
 // DisruptionPatch is a strategic merge patch of the status that tells why the control plane is about to delete the
 // pod (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions). With fail it also
-// ends the pod, for which nobody else is left to speak.
+// sets the phase Failed, as no kubelet is left to do so.
 func DisruptionPatch(pod *v1.Pod, reason, message string, fail bool, now time.Time) []byte {
 	condition := v1.PodCondition{
 		Type:               v1.DisruptionTarget,

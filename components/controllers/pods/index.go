@@ -13,12 +13,13 @@ const (
 	byNode       = "pods-by-node"
 )
 
-// Index finds pods by who controls them and by where they run. Pods it returns are shared and read-only.
+// Index finds pods by controller and by node. Pods it returns are shared and read-only.
 type Index struct {
 	indexer cache.Indexer
 }
 
-// NewIndex adds the indexes to the factory's pod informer, once for all that ask; the informer must not have started.
+// NewIndex adds the indexes to the factory's pod informer, once for all controllers; the informer must not have
+// started.
 func NewIndex(factory informers.SharedInformerFactory) (*Index, error) {
 	informer := factory.Core().V1().Pods().Informer()
 	if _, ok := informer.GetIndexer().GetIndexers()[byController]; !ok {
@@ -55,7 +56,7 @@ func orphans(namespace string) string { return "orphans/" + namespace }
 // ControlledBy returns the pods of the owner with uid.
 func (x *Index) ControlledBy(uid types.UID) []*v1.Pod { return x.find(byController, string(uid)) }
 
-// Orphans returns the pods of namespace that nobody controls.
+// Orphans returns the pods of namespace without a controller reference.
 func (x *Index) Orphans(namespace string) []*v1.Pod { return x.find(byController, orphans(namespace)) }
 
 // OnNode returns the pods bound to the node.

@@ -1,4 +1,4 @@
-// Package pods holds what every controller that owns pods asks of them.
+// Package pods holds functions on pods that controllers share.
 package pods
 
 import (
@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Active pods count as replicas: they have not ended and nobody asked them to.
+// Active tells whether a pod counts as a replica: it has neither terminated nor a deletion timestamp.
 func Active(pod *v1.Pod) bool {
 	return !Ended(pod) && pod.DeletionTimestamp == nil
 }

@@ -13,7 +13,8 @@ import (
 
 func TestSlowStart(t *testing.T) {
 	var calls atomic.Int32
-	if ok, tried, err := SlowStart(10, func(int) error { calls.Add(1); return nil }); ok != 10 || tried != 10 || err != nil || calls.Load() != 10 {
+	if ok, tried, err := SlowStart(10, func(int) error { calls.Add(1); return nil }); ok != 10 || tried != 10 ||
+		err != nil || calls.Load() != 10 {
 		t.Errorf("%d of %d, %d calls, %v", ok, tried, calls.Load(), err)
 	}
 	fail := errors.New("quota")
@@ -35,7 +36,8 @@ func TestSlowStart(t *testing.T) {
 
 func TestAvailable(t *testing.T) {
 	now := time.Unix(1000, 0)
-	pod := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-7 * time.Second))}}}}
+	pod := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now.Add(-7 * time.Second))}}}}
 	for seconds, want := range map[int32]struct {
 		available bool
 		wait      time.Duration

@@ -26,7 +26,8 @@ type Controller struct {
 	loop     *runner.Loop[string]
 }
 
-// New makes the controller; it starts working with Run. The checker asks for the schemas of the kinds that policies match.
+// New returns the controller; it starts with Run. The checker fetches the schemas of the kinds that policies
+// match.
 func New(env runner.Env, checker *validating.TypeChecker) (*Controller, error) {
 	policies := env.Informers.Admissionregistration().V1().ValidatingAdmissionPolicies()
 	c := &Controller{env: env, policies: policies.Lister(), checker: checker}
@@ -64,7 +65,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 }
 
 // configuration is the status that tells of warnings.
-func configuration(p *admission.ValidatingAdmissionPolicy, warnings []admission.ExpressionWarning) *applyadmission.ValidatingAdmissionPolicyApplyConfiguration {
+func configuration(p *admission.ValidatingAdmissionPolicy,
+	warnings []admission.ExpressionWarning) *applyadmission.ValidatingAdmissionPolicyApplyConfiguration {
 	typeChecking := applyadmission.TypeChecking()
 	for _, w := range warnings {
 		typeChecking.WithExpressionWarnings(applyadmission.ExpressionWarning().WithFieldRef(w.FieldRef).WithWarning(w.Warning))

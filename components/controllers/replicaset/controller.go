@@ -1,6 +1,6 @@
-// Package replicaset keeps as many pods alive as each ReplicaSet asks for
-// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/), and each ReplicationController, which is the same
-// in an older form.
+// Package replicaset keeps the number of pods of each ReplicaSet at its replicas
+// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/), and each ReplicationController, which is the
+// same in an older form.
 package replicaset
 
 import (
@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/expectations"
@@ -38,7 +37,8 @@ func New(env runner.Env) (*Controller, error) {
 
 // NewForControllers makes the controller of ReplicationControllers; it starts working with Run.
 func NewForControllers(env runner.Env) (*Controller, error) {
-	return newController("replicationmanager", env, replicationControllers{env, env.Informers.Core().V1().ReplicationControllers().Lister()})
+	return newController("replicationmanager", env,
+		replicationControllers{env, env.Informers.Core().V1().ReplicationControllers().Lister()})
 }
 
 func newController(name string, env runner.Env, sets form) (*Controller, error) {
@@ -98,7 +98,8 @@ func (c *Controller) offer(old, orphan *v1.Pod) {
 	if orphan.DeletionTimestamp != nil {
 		return
 	}
-	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && equality.Semantic.DeepEqual(old.Labels, orphan.Labels) {
+	if old != nil && metav1.GetControllerOfNoCopy(old) == nil &&
+		equality.Semantic.DeepEqual(old.Labels, orphan.Labels) {
 		return
 	}
 	for _, set := range c.sets.selecting(orphan) {
@@ -136,15 +137,16 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		c.env.Events.Eventf(set, v1.EventTypeWarning, "InvalidSelector", "The selector can't be used: %v", err)
 		return nil // only an edit helps
 	}
-	settled := c.pending.Satisfied(key) // before the pods are read: what comes in between is then counted
+	expectationsMet := c.pending.Satisfied(key) // before the pods are read: what comes in between is then counted
 	mine, err := c.claim(ctx, set, selector)
 	if err != nil {
 		return err
 	}
-	p := decide(observed{set: set, pods: mine, related: c.related(set), settled: settled, now: c.env.Clock.Now()})
+	p := decide(observed{set: set, pods: mine, related: c.related(set), expectationsMet: expectationsMet,
+		now: c.env.Clock.Now()})
 	failure := c.scale(ctx, key, set, p)
 	next := p.status
-	if settled && set.DeletionTimestamp == nil {
+	if expectationsMet && set.DeletionTimestamp == nil {
 		next = withFailure(next, failure, p.create > 0, c.env.Clock.Now())
 	}
 	if err := c.writeStatus(ctx, set, next); err != nil {
@@ -164,10 +166,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.ReplicaSet, selector l
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
 			return c.sets.live(ctx, set.Namespace, set.Name)
 		},
-		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
-			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			return err
-		},
+		Patch: pods.Patcher(c.env.Client),
 	}
 	return claimer.Claim(ctx, selector, candidates)
 }
@@ -217,4 +216,9 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 		return fmt.Errorf("update status of %s %s/%s: %w", c.sets.kind().Kind, set.Namespace, set.Name, err)
 	}
 	return nil
+}
+
+// control creates and deletes pods.
+func (c *Controller) control() pods.Control {
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
 }

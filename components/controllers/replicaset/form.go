@@ -53,7 +53,7 @@ func (r replicaSets) list(namespace string) ([]*apps.ReplicaSet, error) {
 func (r replicaSets) selecting(pod *v1.Pod) []*apps.ReplicaSet {
 	sets, err := r.lister.GetPodReplicaSets(pod)
 	if err != nil {
-		return nil // nobody selects it
+		return nil // no controller selects it
 	}
 	return sets
 }
@@ -96,7 +96,7 @@ func (r replicationControllers) list(namespace string) ([]*apps.ReplicaSet, erro
 func (r replicationControllers) selecting(pod *v1.Pod) []*apps.ReplicaSet {
 	all, err := r.lister.GetPodControllers(pod)
 	if err != nil {
-		return nil // nobody selects it
+		return nil // no controller selects it
 	}
 	return asSets(all)
 }
@@ -115,7 +115,8 @@ func (r replicationControllers) writeStatus(ctx context.Context, set *apps.Repli
 		ObjectMeta: set.ObjectMeta,
 		// The spec is not written here, but it is checked.
 		Spec: v1.ReplicationControllerSpec{
-			Replicas: set.Spec.Replicas, MinReadySeconds: set.Spec.MinReadySeconds, Selector: set.Spec.Selector.MatchLabels, Template: &set.Spec.Template,
+			Replicas: set.Spec.Replicas, MinReadySeconds: set.Spec.MinReadySeconds,
+			Selector: set.Spec.Selector.MatchLabels, Template: &set.Spec.Template,
 		},
 		Status: v1.ReplicationControllerStatus{
 			Replicas: s.Replicas, FullyLabeledReplicas: s.FullyLabeledReplicas, ReadyReplicas: s.ReadyReplicas,
@@ -124,7 +125,8 @@ func (r replicationControllers) writeStatus(ctx context.Context, set *apps.Repli
 	}
 	for _, c := range s.Conditions {
 		rc.Status.Conditions = append(rc.Status.Conditions, v1.ReplicationControllerCondition{
-			Type: v1.ReplicationControllerConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type: v1.ReplicationControllerConditionType(c.Type), Status: c.Status,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
 		})
 	}
 	_, err := r.env.Client.CoreV1().ReplicationControllers(set.Namespace).UpdateStatus(ctx, rc, metav1.UpdateOptions{})
@@ -148,10 +150,12 @@ func asSet(rc *v1.ReplicationController) *apps.ReplicaSet {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ReplicationController"},
 		ObjectMeta: rc.ObjectMeta,
 		Spec: apps.ReplicaSetSpec{
-			Replicas: rc.Spec.Replicas, MinReadySeconds: rc.Spec.MinReadySeconds, Selector: &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
+			Replicas: rc.Spec.Replicas, MinReadySeconds: rc.Spec.MinReadySeconds,
+			Selector: &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
 		},
 		Status: apps.ReplicaSetStatus{
-			Replicas: rc.Status.Replicas, FullyLabeledReplicas: rc.Status.FullyLabeledReplicas, ReadyReplicas: rc.Status.ReadyReplicas,
+			Replicas: rc.Status.Replicas, FullyLabeledReplicas: rc.Status.FullyLabeledReplicas,
+			ReadyReplicas:     rc.Status.ReadyReplicas,
 			AvailableReplicas: rc.Status.AvailableReplicas, ObservedGeneration: rc.Status.ObservedGeneration,
 		},
 	}
@@ -160,7 +164,8 @@ func asSet(rc *v1.ReplicationController) *apps.ReplicaSet {
 	}
 	for _, c := range rc.Status.Conditions {
 		set.Status.Conditions = append(set.Status.Conditions, apps.ReplicaSetCondition{
-			Type: apps.ReplicaSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type: apps.ReplicaSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime,
+			Reason: c.Reason, Message: c.Message,
 		})
 	}
 	return set

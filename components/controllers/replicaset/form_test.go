@@ -14,8 +14,8 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// TestControllersKeepTheirForm: what is seen as a ReplicaSet is written as the ReplicationController that it is, and events
-// are about that.
+// TestControllersKeepTheirForm: what is seen as a ReplicaSet is written as the ReplicationController that it is, and
+// events are about that.
 func TestControllersKeepTheirForm(t *testing.T) {
 	rc := &v1.ReplicationController{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns", UID: "u", Generation: 4},
@@ -25,7 +25,8 @@ func TestControllersKeepTheirForm(t *testing.T) {
 		},
 		Status: v1.ReplicationControllerStatus{
 			Replicas: 5, FullyLabeledReplicas: 4, ReadyReplicas: 3, AvailableReplicas: 2, ObservedGeneration: 4,
-			Conditions: []v1.ReplicationControllerCondition{{Type: v1.ReplicationControllerReplicaFailure, Status: v1.ConditionTrue, Reason: "r", Message: "m"}},
+			Conditions: []v1.ReplicationControllerCondition{{Type: v1.ReplicationControllerReplicaFailure,
+				Status: v1.ConditionTrue, Reason: "r", Message: "m"}},
 		},
 	}
 	client := fake.NewClientset(rc)

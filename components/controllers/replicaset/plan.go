@@ -23,9 +23,9 @@ type observed struct {
 	pods []*v1.Pod
 	// related are the active pods of all sets with the same owner, by which crowded nodes are known.
 	related []*v1.Pod
-	// settled is false while earlier writes have not been observed: then the pods can't be counted on.
-	settled bool
-	now     time.Time
+	// expectationsMet is false while earlier writes have not been observed: then the pods can't be counted on.
+	expectationsMet bool
+	now             time.Time
 }
 
 // plan is what to do about it.
@@ -42,7 +42,7 @@ func decide(o observed) plan {
 	var p plan
 	active := pods.Filter(o.pods, pods.Active)
 	p.status, p.again = status(o, active)
-	if !o.settled || o.set.DeletionTimestamp != nil {
+	if !o.expectationsMet || o.set.DeletionTimestamp != nil {
 		return p
 	}
 	surplus := len(active) - int(ptr.Deref(o.set.Spec.Replicas, 1))
@@ -59,11 +59,11 @@ func choose(active, related []*v1.Pod, count int, now time.Time) []*v1.Pod {
 	if count >= len(active) {
 		return active
 	}
-	doubled := map[string]int{}
+	podsPerNode := map[string]int{}
 	for _, pod := range related {
-		doubled[pod.Spec.NodeName]++
+		podsPerNode[pod.Spec.NodeName]++
 	}
-	return rank(active, doubled, now)[:count]
+	return rank(active, podsPerNode, now)[:count]
 }
 
 func status(o observed, active []*v1.Pod) (apps.ReplicaSetStatus, time.Duration) {
@@ -95,7 +95,8 @@ func status(o observed, active []*v1.Pod) (apps.ReplicaSetStatus, time.Duration)
 
 // withFailure records in the ReplicaFailure condition what became of the plan: creating says which half failed.
 func withFailure(s apps.ReplicaSetStatus, failure error, creating bool, now time.Time) apps.ReplicaSetStatus {
-	at := slices.IndexFunc(s.Conditions, func(c apps.ReplicaSetCondition) bool { return c.Type == apps.ReplicaSetReplicaFailure })
+	at := slices.IndexFunc(s.Conditions,
+		func(c apps.ReplicaSetCondition) bool { return c.Type == apps.ReplicaSetReplicaFailure })
 	switch {
 	case failure == nil && at >= 0:
 		s.Conditions = slices.Delete(slices.Clone(s.Conditions), at, at+1)

@@ -27,8 +27,9 @@ type option func(*v1.Pod)
 
 func pod(name string, options ...option) *v1.Pod {
 	p := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-			Labels: map[string]string{"app": "a", "v": "1"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+			Labels:            map[string]string{"app": "a", "v": "1"}},
 		Spec:   v1.PodSpec{NodeName: "n1"},
 		Status: v1.PodStatus{Phase: v1.PodRunning},
 	}
@@ -41,7 +42,8 @@ func pod(name string, options ...option) *v1.Pod {
 
 func ready(age time.Duration) option {
 	return func(p *v1.Pod) {
-		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-age))}}
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(now.Add(-age))}}
 	}
 }
 func unready(p *v1.Pod)           { p.Status.Conditions = nil }
@@ -70,9 +72,9 @@ func TestDeletedFirst(t *testing.T) {
 		"younger first":                {pod("z", aged(time.Minute)), pod("a")},
 		"same magnitude: by uid":       {pod("a", aged(61*time.Minute)), pod("z")},
 	} {
-		doubled := map[string]int{"crowded": 3, "n1": 1}
+		podsPerNode := map[string]int{"crowded": 3, "n1": 1}
 		for _, order := range [][]*v1.Pod{{tc.first, tc.second}, {tc.second, tc.first}} {
-			if got := rank(order, doubled, now)[0]; got != tc.first {
+			if got := rank(order, podsPerNode, now)[0]; got != tc.first {
 				t.Errorf("%s: %s goes first", name, got.Name)
 			}
 		}
@@ -84,16 +86,20 @@ func TestDecide(t *testing.T) {
 		o              observed
 		create, remove int
 	}{
-		"from nothing":           {o: observed{set: set(3), settled: true}, create: 3},
-		"as it should be":        {o: observed{set: set(1), settled: true, pods: []*v1.Pod{pod("a")}}},
-		"ended don't count":      {o: observed{set: set(1), settled: true, pods: []*v1.Pod{pod("a", in(v1.PodFailed))}}, create: 1},
-		"terminating don't":      {o: observed{set: set(1), settled: true, pods: []*v1.Pod{pod("a", going)}}, create: 1},
-		"too many":               {o: observed{set: set(1), settled: true, pods: []*v1.Pod{pod("a"), pod("b"), pod("c")}}, remove: 2},
-		"to zero":                {o: observed{set: set(0), settled: true, pods: []*v1.Pod{pod("a"), pod("b")}}, remove: 2},
+		"from nothing":    {o: observed{set: set(3), expectationsMet: true}, create: 3},
+		"as it should be": {o: observed{set: set(1), expectationsMet: true, pods: []*v1.Pod{pod("a")}}},
+		"ended don't count": {o: observed{set: set(1), expectationsMet: true,
+			pods: []*v1.Pod{pod("a", in(v1.PodFailed))}}, create: 1},
+		"terminating don't": {o: observed{set: set(1), expectationsMet: true, pods: []*v1.Pod{pod("a", going)}},
+			create: 1},
+		"too many": {o: observed{set: set(1), expectationsMet: true,
+			pods: []*v1.Pod{pod("a"), pod("b"), pod("c")}}, remove: 2},
+		"to zero": {o: observed{set: set(0), expectationsMet: true, pods: []*v1.Pod{pod("a"), pod("b")}},
+			remove: 2},
 		"writes not yet seen":    {o: observed{set: set(3)}},
-		"more than one burst":    {o: observed{set: set(2000), settled: true}, create: burst},
-		"default is one replica": {o: observed{set: &apps.ReplicaSet{}, settled: true}, create: 1},
-		"being deleted": {o: observed{settled: true, set: func() *apps.ReplicaSet {
+		"more than one burst":    {o: observed{set: set(2000), expectationsMet: true}, create: burst},
+		"default is one replica": {o: observed{set: &apps.ReplicaSet{}, expectationsMet: true}, create: 1},
+		"being deleted": {o: observed{expectationsMet: true, set: func() *apps.ReplicaSet {
 			s := set(3)
 			s.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 			return s
@@ -117,7 +123,7 @@ func TestConverges(t *testing.T) {
 				all = append(all, pod(fmt.Sprint("p", i), options[i%4]...))
 			}
 			for range 3 {
-				p := decide(observed{set: set(want), pods: all, related: all, settled: true, now: now})
+				p := decide(observed{set: set(want), pods: all, related: all, expectationsMet: true, now: now})
 				for i := range p.create {
 					all = append(all, pod(fmt.Sprint("new", i)))
 				}
@@ -125,7 +131,7 @@ func TestConverges(t *testing.T) {
 					going(doomed)
 				}
 			}
-			p := decide(observed{set: set(want), pods: all, settled: true, now: now})
+			p := decide(observed{set: set(want), pods: all, expectationsMet: true, now: now})
 			if p.create != 0 || len(p.delete) != 0 || p.status.Replicas != want {
 				t.Fatalf("want %d from %d: %+v", want, have, p)
 			}
@@ -138,10 +144,12 @@ func TestStatus(t *testing.T) {
 	s.Spec.MinReadySeconds = 10
 	bare := pod("bare", unready)
 	bare.Labels = map[string]string{"app": "a"}
-	p := decide(observed{set: s, settled: true, now: now, pods: []*v1.Pod{
-		pod("old", ready(time.Minute)), pod("young", ready(4*time.Second)), bare, pod("going", going), pod("failed", in(v1.PodFailed)),
+	p := decide(observed{set: s, expectationsMet: true, now: now, pods: []*v1.Pod{
+		pod("old", ready(time.Minute)), pod("young", ready(4*time.Second)), bare, pod("going", going),
+		pod("failed", in(v1.PodFailed)),
 	}})
-	want := apps.ReplicaSetStatus{Replicas: 3, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 3}
+	want := apps.ReplicaSetStatus{Replicas: 3, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1,
+		ObservedGeneration: 3}
 	got := p.status
 	if got.TerminatingReplicas == nil || *got.TerminatingReplicas != 1 {
 		t.Errorf("terminating: %v", got.TerminatingReplicas)

@@ -14,9 +14,9 @@ import (
 )
 
 // rank orders active pods so that those to delete come first, by the documented rules
-// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#scaling-a-replicaset). doubled tells how
+// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#scaling-a-replicaset). podsPerNode tells how
 // many related active pods share a node; now is what the ages are compared at.
-func rank(active []*v1.Pod, doubled map[string]int, now time.Time) []*v1.Pod {
+func rank(active []*v1.Pod, podsPerNode map[string]int, now time.Time) []*v1.Pod {
 	ordered := slices.Clone(active)
 	slices.SortStableFunc(ordered, func(a, b *v1.Pod) int {
 		return cmp.Or(
@@ -24,7 +24,7 @@ func rank(active []*v1.Pod, doubled map[string]int, now time.Time) []*v1.Pod {
 			cmp.Compare(phaseOrder[a.Status.Phase], phaseOrder[b.Status.Phase]),
 			falseFirst(pods.Ready(a), pods.Ready(b)),
 			cmp.Compare(deletionCost(a), deletionCost(b)),
-			cmp.Compare(doubled[b.Spec.NodeName], doubled[a.Spec.NodeName]),
+			cmp.Compare(podsPerNode[b.Spec.NodeName], podsPerNode[a.Spec.NodeName]),
 			youngerFirst(a, b, pods.ReadySince(a), pods.ReadySince(b), now),
 			cmp.Compare(restarts(b), restarts(a)),
 			youngerFirst(a, b, a.CreationTimestamp, b.CreationTimestamp, now),

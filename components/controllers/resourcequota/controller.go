@@ -42,25 +42,31 @@ type Controller struct {
 	objects  metadata.Interface
 	mapper   meta.RESTMapper
 	loop     *runner.Loop[string]
-	// late raises what was counted before a new pod was seen. It never lowers: of pods that were made at once, and charged by
-	// the API server, not all may have been seen.
+	// late raises what was counted before a new pod was seen. It never lowers: of pods that were made at once, and
+	// charged by the API server, not all may have been seen.
 	late   *runner.Loop[string]
 	synced []cache.InformerSynced
 }
 
-// New makes the controller, which counts all anew every period; objects must speak as the controller, and mapper know
-// what is served. It starts working with Run.
-func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, period time.Duration) (*Controller, error) {
+// New returns the controller, which recalculates all quotas every period. The client objects must have the controller's
+// identity, and mapper know the served resources. It starts with Run.
+func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper,
+	period time.Duration) (*Controller, error) {
 	core, dynamic := env.Informers.Core().V1(), env.Informers.Resource().V1()
 	c := &Controller{
-		env: env, period: period, quotas: core.ResourceQuotas().Lister(), pods: core.Pods().Lister(), services: core.Services().Lister(),
-		claims: core.PersistentVolumeClaims().Lister(), devices: dynamic.ResourceClaims().Lister(), classes: dynamic.DeviceClasses().Lister(), objects: objects, mapper: mapper,
+		env: env, period: period, quotas: core.ResourceQuotas().Lister(), pods: core.Pods().Lister(),
+		services: core.Services().Lister(),
+		claims:   core.PersistentVolumeClaims().Lister(), devices: dynamic.ResourceClaims().Lister(),
+		classes: dynamic.DeviceClasses().Lister(), objects: objects, mapper: mapper,
 		synced: []cache.InformerSynced{core.ResourceQuotas().Informer().HasSynced},
 	}
-	c.loop = runner.NewLoop("resourcequota_primary", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
-	c.late = runner.NewLoop("resourcequota_late", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, true) })
+	c.loop = runner.NewLoop("resourcequota_primary", env,
+		func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
+	c.late = runner.NewLoop("resourcequota_late", env,
+		func(ctx context.Context, key string) error { return c.reconcile(ctx, key, true) })
 	for _, informer := range []cache.SharedIndexInformer{
-		core.ResourceQuotas().Informer(), core.Pods().Informer(), core.Services().Informer(), core.PersistentVolumeClaims().Informer(),
+		core.ResourceQuotas().Informer(), core.Pods().Informer(), core.Services().Informer(),
+		core.PersistentVolumeClaims().Informer(),
 		dynamic.ResourceClaims().Informer(), dynamic.DeviceClasses().Informer(),
 	} {
 		c.late.Needs(informer)
@@ -97,8 +103,8 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 	return c, err
 }
 
-// differs tells that an object uses more or less than it did. Other changes are no reason to count: of objects that were
-// made at once not all may have been seen, and what they were charged would be given out again.
+// differs tells that an object uses more or less than it did. Other changes are no reason to count: of objects that
+// were made at once not all may have been seen, and what they were charged would be given out again.
 func (c *Controller) differs(kind schema.GroupResource, old, new runtime.Object) bool {
 	now := c.env.Clock.Now()
 	return !quota.Equals(quotas.Usage(kind, old, c, now), quotas.Usage(kind, new, c, now))
@@ -107,7 +113,7 @@ func (c *Controller) differs(kind schema.GroupResource, old, new runtime.Object)
 // terminating tells pods that end at a time that is known: quotas may be about these alone, or about all others.
 func terminating(pod *v1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds != nil }
 
-// gone counts anew where an object went.
+// gone enqueues the quotas of a namespace when an object of it is deleted.
 func gone[T any, P interface {
 	*T
 	metav1.Object
@@ -163,7 +169,8 @@ func (c *Controller) reconcile(ctx context.Context, key string, raise bool) erro
 	if !equality.Semantic.DeepEqual(q.Status, status) {
 		changed := q.DeepCopy()
 		changed.Status = status
-		if _, err := c.env.Client.CoreV1().ResourceQuotas(namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); runner.IgnoreGone(err) != nil {
+		if _, err := c.env.Client.CoreV1().ResourceQuotas(namespace).UpdateStatus(ctx, changed,
+			metav1.UpdateOptions{}); runner.IgnoreGone(err) != nil {
 			return fmt.Errorf("status of quota %s: %w", key, err)
 		}
 	}
@@ -171,7 +178,8 @@ func (c *Controller) reconcile(ctx context.Context, key string, raise bool) erro
 }
 
 func (c *Controller) observe(ctx context.Context, q *v1.ResourceQuota) (observed, error) {
-	o := observed{quota: q, objects: map[schema.GroupResource][]runtime.Object{}, counts: map[schema.GroupResource]int64{}, cluster: c}
+	o := observed{quota: q, objects: map[schema.GroupResource][]runtime.Object{},
+		counts: map[schema.GroupResource]int64{}, cluster: c}
 	need, scoped := needs(q.Spec.Hard), len(quotas.Scopes(q)) > 0
 	var errs []error
 	if need.pods || scoped {
@@ -240,7 +248,7 @@ func (c *Controller) Pod(namespace, name string) *v1.Pod {
 	return pod
 }
 
-// count asks the API server, which knows how many there are without sending them all.
+// count gets the number from the API server, which returns it without the objects.
 func (c *Controller) count(ctx context.Context, namespace string, kind schema.GroupResource) (int64, error) {
 	resource, err := c.mapper.ResourceFor(kind.WithVersion(""))
 	if err != nil {

@@ -21,7 +21,8 @@ func needs(hard v1.ResourceList) (n needed) {
 		_, number := quotas.Counted(name)
 		text := string(name)
 		switch {
-		case strings.HasSuffix(text, quotas.OfStorageClass+"persistentvolumeclaims"), strings.HasSuffix(text, string(v1.ResourceRequestsStorage)):
+		case strings.HasSuffix(text, quotas.OfStorageClass+"persistentvolumeclaims"),
+			strings.HasSuffix(text, string(v1.ResourceRequestsStorage)):
 			n.claims = true
 		case strings.HasSuffix(text, quotas.OfDeviceClass):
 			n.devices = true
@@ -30,7 +31,7 @@ func needs(hard v1.ResourceList) (n needed) {
 			n.services = true
 		default:
 			n.pods = true
-			n.devices = n.devices || strings.Contains(text, "/") // which pods and claims ask for
+			n.devices = n.devices || strings.Contains(text, "/") // which pods and claims request
 		}
 	}
 	return n
@@ -46,7 +47,7 @@ type observed struct {
 	cluster quotas.Cluster
 }
 
-// decide returns the status that the quota should have. What can't be counted is left out of what is used: the API
+// decide returns the status that the quota should have. Resources that can't be counted are left out of used: the API
 // server then lets nothing of it in.
 func decide(o observed, now time.Time) v1.ResourceQuotaStatus {
 	hard := o.quota.Spec.Hard.DeepCopy()

@@ -1,5 +1,5 @@
 // Package rootca publishes the certificate authority of the API server as config map kube-root-ca.crt in every
-// namespace, from where it is mounted beside service account tokens.
+// namespace, from where it is mounted next to service account tokens.
 package rootca
 
 import (
@@ -19,7 +19,8 @@ const (
 	configMapName  = "kube-root-ca.crt"
 	dataKey        = "ca.crt"
 	descriptionKey = "kubernetes.io/description"
-	description    = "The certificate authority that pods verify the API server with, when they reach it inside the cluster " +
+	description    = "The certificate authority that pods verify the API server with, when they reach it inside the " +
+		"cluster " +
 		"(kubernetes.default.svc). It promises nothing about other certificates."
 )
 
@@ -35,7 +36,8 @@ type Controller struct {
 // New makes the controller; ca is PEM. It starts working with Run.
 func New(env runner.Env, ca []byte) (*Controller, error) {
 	core := env.Informers.Core().V1()
-	c := &Controller{env: env, ca: string(ca), namespaces: core.Namespaces().Lister(), configMaps: core.ConfigMaps().Lister()}
+	c := &Controller{env: env, ca: string(ca), namespaces: core.Namespaces().Lister(),
+		configMaps: core.ConfigMaps().Lister()}
 	c.loop = runner.NewLoop("root_ca_cert_publisher", env, c.reconcile)
 	err := c.loop.Watch(core.Namespaces().Informer(), runner.Handle(func(_, new *v1.Namespace) {
 		if new != nil {
@@ -56,13 +58,15 @@ func New(env runner.Env, ca []byte) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// plan returns the config map to write; nil if current is right. A description that someone has changed is kept.
+// plan returns the config map to write; nil if current is right. A description that someone has changed lasts until the
+// next repair.
 func plan(namespace, ca string, current *v1.ConfigMap) *v1.ConfigMap {
 	data := map[string]string{dataKey: ca}
 	if current == nil {
 		return &v1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: configMapName, Annotations: map[string]string{descriptionKey: description}},
-			Data:       data,
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: configMapName,
+				Annotations: map[string]string{descriptionKey: description}},
+			Data: data,
 		}
 	}
 	if maps.Equal(current.Data, data) && current.Annotations[descriptionKey] != "" {
@@ -73,9 +77,7 @@ func plan(namespace, ca string, current *v1.ConfigMap) *v1.ConfigMap {
 	if changed.Annotations == nil {
 		changed.Annotations = map[string]string{}
 	}
-	if changed.Annotations[descriptionKey] == "" {
-		changed.Annotations[descriptionKey] = description
-	}
+	changed.Annotations[descriptionKey] = description
 	return changed
 }
 
@@ -104,7 +106,8 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) error {
 	client := c.env.Client.CoreV1().ConfigMaps(namespace)
 	if current == nil {
 		_, err = client.Create(ctx, wanted, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+		if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+			apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 			return nil
 		}
 	} else {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Handle turns f into an event handler: old is nil for an added object, new is nil for a deleted one. A deletion
+// Handle adapts f to an event handler: old is nil for an added object, new is nil for a deleted one. A deletion
 // that was missed is reported with the last state known.
 func Handle[T any](f func(old, new *T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{

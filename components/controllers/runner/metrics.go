@@ -19,7 +19,8 @@ func NewMetrics(registry *prometheus.Registry) workqueue.MetricsProvider {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_" + name, Help: "[BETA] " + help}, labels)
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: "[BETA] " + help}, labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: "[BETA] " + help},
+			labels)
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -28,13 +29,17 @@ func NewMetrics(registry *prometheus.Registry) workqueue.MetricsProvider {
 	}
 	m := &metrics{
 		depth: gauge("depth", "Current depth of workqueue"),
-		unfinished: gauge("unfinished_work_seconds", "How many seconds of work has done that is in progress and hasn't been observed by work_duration. "+
-			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases."),
-		longest: gauge("longest_running_processor_seconds", "How many seconds has the longest running processor for workqueue been running."),
+		unfinished: gauge("unfinished_work_seconds",
+			"How many seconds of work has done that is in progress and hasn't been observed by work_duration. "+
+				"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which "+
+				"this increases."),
+		longest: gauge("longest_running_processor_seconds",
+			"How many seconds has the longest running processor for workqueue been running."),
 		adds:    counter("adds_total", "Total number of adds handled by workqueue"),
 		retries: counter("retries_total", "Total number of retries handled by workqueue"),
-		waited:  histogram("queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested."),
-		worked:  histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
+		waited: histogram("queue_duration_seconds",
+			"How long in seconds an item stays in workqueue before being requested."),
+		worked: histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
 	}
 	registry.MustRegister(m.depth, m.unfinished, m.longest, m.adds, m.retries, m.waited, m.worked)
 	return m

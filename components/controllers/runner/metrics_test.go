@@ -37,7 +37,8 @@ func TestMetricsOfQueues(t *testing.T) {
 	}
 	got := map[string]float64{}
 	for _, family := range families {
-		if len(family.Metric) != 1 || family.Metric[0].Label[0].GetName() != "name" || family.Metric[0].Label[0].GetValue() != "things" {
+		if len(family.Metric) != 1 || family.Metric[0].Label[0].GetName() != "name" ||
+			family.Metric[0].Label[0].GetValue() != "things" {
 			t.Errorf("%s: %v", family.GetName(), family.Metric)
 			continue
 		}
@@ -46,7 +47,8 @@ func TestMetricsOfQueues(t *testing.T) {
 	delete(got, "workqueue_unfinished_work_seconds") // how long the last key took as seen in between: of no use here
 	delete(got, "workqueue_longest_running_processor_seconds")
 	want := map[string]float64{
-		"workqueue_adds_total": 2, "workqueue_depth": 0, "workqueue_retries_total": 2, // the delayed one counts as upstream counts it
+		// the delayed one counts as upstream counts it
+		"workqueue_adds_total": 2, "workqueue_depth": 0, "workqueue_retries_total": 2,
 		"workqueue_queue_duration_seconds": 2, "workqueue_work_duration_seconds": 2,
 	}
 	if !maps.Equal(got, want) || len(families) != len(want)+2 {
@@ -58,7 +60,7 @@ func TestMetricsOfQueues(t *testing.T) {
 	}
 }
 
-// value of a gauge or counter, or how often a histogram was told.
+// value of a gauge or counter, or the number of observations of a histogram.
 func value(m *dto.Metric) float64 {
 	switch {
 	case m.Gauge != nil:

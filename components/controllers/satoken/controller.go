@@ -30,7 +30,8 @@ type Controller struct {
 // New makes the controller; ca is PEM and may be empty. It starts working with Run.
 func New(env runner.Env, signer *Signer, ca []byte) (*Controller, error) {
 	core := env.Informers.Core().V1()
-	c := &Controller{env: env, signer: signer, ca: ca, accounts: core.ServiceAccounts().Lister(), secrets: core.Secrets().Lister()}
+	c := &Controller{env: env, signer: signer, ca: ca, accounts: core.ServiceAccounts().Lister(),
+		secrets: core.Secrets().Lister()}
 	c.loop = runner.NewLoop("serviceaccount_tokens_service", env, c.reconcile)
 	if err := c.loop.Watch(core.Secrets().Informer(), runner.Handle(func(_, new *v1.Secret) {
 		if new != nil && new.Type == v1.SecretTypeServiceAccountToken {
@@ -55,7 +56,8 @@ func (c *Controller) accountChanged(old, new *v1.ServiceAccount) {
 		return
 	}
 	for _, secret := range secrets {
-		if secret.Type == v1.SecretTypeServiceAccountToken && secret.Annotations[v1.ServiceAccountNameKey] == account.Name {
+		if secret.Type == v1.SecretTypeServiceAccountToken &&
+			secret.Annotations[v1.ServiceAccountNameKey] == account.Name {
 			c.loop.Add(runner.Key(secret))
 		}
 	}
@@ -70,8 +72,8 @@ const (
 	drop
 )
 
-// judge decides on a token Secret; account is nil if there is none of that name.
-func judge(secret *v1.Secret, account *v1.ServiceAccount, ca []byte) verdict {
+// verdictOf decides on a token Secret; account is nil if there is none of that name.
+func verdictOf(secret *v1.Secret, account *v1.ServiceAccount, ca []byte) verdict {
 	uid := secret.Annotations[v1.ServiceAccountUIDKey]
 	switch {
 	case account == nil, uid != "" && uid != string(account.UID):
@@ -102,9 +104,10 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	client := c.env.Client.CoreV1().Secrets(namespace)
-	switch judge(secret, account, c.ca) {
+	switch verdictOf(secret, account, c.ca) {
 	case drop:
-		err = client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
+		err = client.Delete(ctx, name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
 	case fill:
 		err = c.fill(ctx, secret, account)
 	}
@@ -114,7 +117,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// account asks the API server before it says that there is none: a Secret may be made right after its account.
+// account reads from the API server before it reports that there is none: a Secret may be created right after its
+// account.
 func (c *Controller) account(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
 	account, err := c.accounts.ServiceAccounts(namespace).Get(name)
 	if apierrors.IsNotFound(err) {

@@ -75,7 +75,8 @@ func NewSigner(pem []byte) (*Signer, error) {
 
 func (s *Signer) token(account *v1.ServiceAccount, secret string) ([]byte, error) {
 	token, err := jwt.Signed(s.signer).Claims(claims{
-		Claims:      jwt.Claims{Issuer: issuer, Subject: "system:serviceaccount:" + account.Namespace + ":" + account.Name},
+		Claims: jwt.Claims{Issuer: issuer, Subject: "system:serviceaccount:" + account.Namespace + ":" +
+			account.Name},
 		Namespace:   account.Namespace,
 		SecretName:  secret,
 		AccountName: account.Name,

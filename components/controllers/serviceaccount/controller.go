@@ -73,7 +73,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	}
 	made := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: defaultName}}
 	_, err = c.env.Client.CoreV1().ServiceAccounts(name).Create(ctx, made, metav1.CreateOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return fmt.Errorf("create service account %s/%s: %w", name, defaultName, err)

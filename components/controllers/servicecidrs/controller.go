@@ -17,7 +17,7 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// manager is who owns the condition.
+// manager is the field manager of the condition.
 const manager = "service-cidr-controller"
 
 // Controller keeps finalizer and condition of ServiceCIDRs.
@@ -96,7 +96,8 @@ func (c *Controller) apply(ctx context.Context, r *networkingv1.ServiceCIDR, d d
 		if err != nil {
 			return err
 		}
-		_, err = c.env.Client.NetworkingV1().ServiceCIDRs().Patch(ctx, r.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		_, err = c.env.Client.NetworkingV1().ServiceCIDRs().Patch(ctx, r.Name, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{})
 		if err = runner.IgnoreGone(err); err != nil {
 			return fmt.Errorf("finalizer of ServiceCIDR %s: %w", r.Name, err)
 		}
@@ -107,10 +108,12 @@ func (c *Controller) apply(ctx context.Context, r *networkingv1.ServiceCIDR, d d
 	condition := applymetav1.Condition().WithType(d.condition.Type).WithStatus(d.condition.Status).WithReason(d.condition.Reason).
 		WithMessage(d.condition.Message).WithLastTransitionTime(metav1.NewTime(c.env.Clock.Now()))
 	status := applynetworkingv1.ServiceCIDR(r.Name).WithStatus(applynetworkingv1.ServiceCIDRStatus().WithConditions(condition))
-	_, err := c.env.Client.NetworkingV1().ServiceCIDRs().ApplyStatus(ctx, status, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	_, err := c.env.Client.NetworkingV1().ServiceCIDRs().ApplyStatus(ctx, status,
+		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err = runner.IgnoreGone(err); err != nil {
 		if d.condition.Status == metav1.ConditionTrue {
-			c.env.Events.Event(r, v1.EventTypeWarning, "KubernetesServiceCIDRError", "The ServiceCIDR Status can not be set to Ready=True")
+			c.env.Events.Event(r, v1.EventTypeWarning, "KubernetesServiceCIDRError",
+				"The ServiceCIDR Status can not be set to Ready=True")
 		}
 		return fmt.Errorf("condition of ServiceCIDR %s: %w", r.Name, err)
 	}

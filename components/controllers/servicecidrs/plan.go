@@ -1,5 +1,5 @@
-// Package servicecidrs looks after the ranges of Service addresses (KEP-1880): a range that stays is ready, and one that is
-// deleted is kept until no address depends on it
+// Package servicecidrs manages ServiceCIDRs (KEP-1880): a range that is not deleted is ready, and one
+// that is deleted is kept until no address depends on it
 // (https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/).
 package servicecidrs
 
@@ -16,14 +16,14 @@ import (
 const (
 	// finalizer keeps a range that is deleted.
 	finalizer = "networking.k8s.io/service-cidr-finalizer"
-	// allocator is who makes the addresses of Services; those of others hold no range.
+	// allocator is the managed-by label of IPAddresses of Services; others do not protect a ServiceCIDR.
 	allocator = "ipallocator.k8s.io"
-	// grace is how long a range that nothing depends on is kept still: API servers that have not heard of its deletion may
-	// give addresses of it meanwhile.
+	// grace is how long a range that nothing depends on is kept still: API servers that have not seen its deletion yet
+	// may still allocate from it.
 	grace = 10 * time.Second
 )
 
-// decision is what is to be done about a range.
+// decision is the action on a range.
 type decision struct {
 	addFinalizer, removeFinalizer bool
 	condition                     *metav1.Condition // to be written; nil leaves it
@@ -31,16 +31,19 @@ type decision struct {
 }
 
 // plan decides about c, which is one of ranges. Decided is by what is known of addresses.
-func plan(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR, addresses []*networkingv1.IPAddress, now time.Time) decision {
+func plan(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR, addresses []*networkingv1.IPAddress,
+	now time.Time) decision {
 	held := slices.Contains(c.Finalizers, finalizer)
 	if c.DeletionTimestamp == nil {
 		return decision{addFinalizer: !held, condition: change(c, metav1.Condition{
-			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready",
+			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue,
+			Message: "Kubernetes Service CIDR is ready",
 		})}
 	}
 	if !replaced(c, ranges) && depended(c, ranges, addresses) {
 		return decision{condition: change(c, metav1.Condition{
-			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
+			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionFalse,
+			Reason:  networkingv1.ServiceCIDRReasonTerminating,
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})}
 	}
@@ -74,7 +77,8 @@ func replaced(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR) b
 }
 
 // depended tells that there is an address of a Service in c and in no other range.
-func depended(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR, addresses []*networkingv1.IPAddress) bool {
+func depended(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR,
+	addresses []*networkingv1.IPAddress) bool {
 	return slices.ContainsFunc(addresses, func(a *networkingv1.IPAddress) bool {
 		in := containing(a, ranges)
 		return len(in) == 1 && in[0] == c.Name
@@ -100,7 +104,8 @@ func containing(a *networkingv1.IPAddress, ranges []*networkingv1.ServiceCIDR) [
 func overlapping(c *networkingv1.ServiceCIDR, ranges []*networkingv1.ServiceCIDR) []string {
 	var out []string
 	for _, r := range ranges {
-		if slices.ContainsFunc(prefixes(r), func(p netip.Prefix) bool { return slices.ContainsFunc(prefixes(c), p.Overlaps) }) {
+		if slices.ContainsFunc(prefixes(r),
+			func(p netip.Prefix) bool { return slices.ContainsFunc(prefixes(c), p.Overlaps) }) {
 			out = append(out, r.Name)
 		}
 	}

@@ -20,11 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func ranged(name string, cidrs ...string) *networkingv1.ServiceCIDR {
-	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{finalizer}}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
+	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{finalizer}},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
 }
 
 func address(ip, by string) *networkingv1.IPAddress {
-	return &networkingv1.IPAddress{ObjectMeta: metav1.ObjectMeta{Name: ip, Labels: map[string]string{networkingv1.LabelManagedBy: by}}}
+	return &networkingv1.IPAddress{ObjectMeta: metav1.ObjectMeta{Name: ip,
+		Labels: map[string]string{networkingv1.LabelManagedBy: by}}}
 }
 
 func TestPlanOfDeletion(t *testing.T) {
@@ -34,12 +36,16 @@ func TestPlanOfDeletion(t *testing.T) {
 		since     time.Duration
 		want      string
 	}{
-		"nothing depends on it":        {since: time.Minute, want: "remove"},
-		"too soon":                     {since: 4 * time.Second, want: "again"},
-		"an address":                   {addresses: []*networkingv1.IPAddress{address("10.0.0.7", allocator)}, since: time.Minute, want: "held"},
-		"an address of its other kind": {addresses: []*networkingv1.IPAddress{address("fd00::7", allocator)}, since: time.Minute, want: "held"},
-		"an address elsewhere":         {addresses: []*networkingv1.IPAddress{address("10.1.0.7", allocator)}, since: time.Minute, want: "remove"},
-		"somebody's address":           {addresses: []*networkingv1.IPAddress{address("10.0.0.7", "me")}, since: time.Minute, want: "remove"},
+		"nothing depends on it": {since: time.Minute, want: "remove"},
+		"too soon":              {since: 4 * time.Second, want: "again"},
+		"an address": {addresses: []*networkingv1.IPAddress{address("10.0.0.7", allocator)},
+			since: time.Minute, want: "held"},
+		"an address of its other kind": {addresses: []*networkingv1.IPAddress{address("fd00::7", allocator)},
+			since: time.Minute, want: "held"},
+		"an address elsewhere": {addresses: []*networkingv1.IPAddress{address("10.1.0.7", allocator)},
+			since: time.Minute, want: "remove"},
+		"address in use": {addresses: []*networkingv1.IPAddress{address("10.0.0.7", "me")},
+			since: time.Minute, want: "remove"},
 		"an address that another range has too": {
 			others:    []*networkingv1.ServiceCIDR{ranged("part", "10.0.0.0/29")},
 			addresses: []*networkingv1.IPAddress{address("10.0.0.6", allocator)}, since: time.Minute, want: "remove",
@@ -62,7 +68,8 @@ func TestPlanOfDeletion(t *testing.T) {
 			got = "remove"
 		case d.again == grace-c.since && d.condition == nil:
 			got = "again"
-		case d.condition != nil && d.condition.Status == metav1.ConditionFalse && d.condition.Reason == networkingv1.ServiceCIDRReasonTerminating:
+		case d.condition != nil && d.condition.Status == metav1.ConditionFalse &&
+			d.condition.Reason == networkingv1.ServiceCIDRReasonTerminating:
 			got = "held"
 		}
 		if got != c.want || d.addFinalizer {

@@ -1,4 +1,5 @@
-// Package services holds what both kinds of endpoints are made from: which pods a Service selects and where they listen.
+// Package services holds what both kinds of endpoints are made from: which pods a Service selects and where they
+// listen.
 package services
 
 import (
@@ -49,7 +50,8 @@ func Of(lister corelisters.ServiceLister, old, new *v1.Pod) []string {
 			continue
 		}
 		selector := labels.Set(service.Spec.Selector).AsSelectorPreValidated()
-		if (old != nil && selector.Matches(labels.Set(old.Labels))) || (new != nil && selector.Matches(labels.Set(new.Labels))) {
+		if (old != nil && selector.Matches(labels.Set(old.Labels))) ||
+			(new != nil && selector.Matches(labels.Set(new.Labels))) {
 			keys = append(keys, service.Namespace+"/"+service.Name)
 		}
 	}

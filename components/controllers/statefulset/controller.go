@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -68,7 +67,7 @@ func (c *Controller) podChanged(old, new *v1.Pod) {
 	if ref == nil && new != nil {
 		sets, err := c.sets.GetPodStatefulSets(pod)
 		if err != nil {
-			return // nobody selects it
+			return // no StatefulSet selects it
 		}
 		for _, set := range sets {
 			c.loop.Add(runner.Key(set))
@@ -105,7 +104,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return fmt.Errorf("history of stateful set %s: %w", key, err)
 	}
 	p := decide(observed{set: set, pods: mine, current: current.Name, update: update.Name, now: c.env.Clock.Now()})
-	if err := c.apply(ctx, key, set, p, map[string]*apps.ControllerRevision{current.Name: current, update.Name: update}); err != nil {
+	if err := c.apply(ctx, key, set, p,
+		map[string]*apps.ControllerRevision{current.Name: current, update.Name: update}); err != nil {
 		return err
 	}
 	if p.again > 0 {
@@ -128,10 +128,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.StatefulSet, selector 
 	claimer := owned.Claimer[*v1.Pod]{
 		Owner: set, Kind: kind,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) },
-		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
-			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			return err
-		},
+		Patch: pods.Patcher(c.env.Client),
 	}
 	return claimer.Claim(ctx, selector, candidates)
 }
@@ -142,8 +139,10 @@ func (c *Controller) fresh(ctx context.Context, set *apps.StatefulSet) (metav1.O
 
 // revise sees to it that the history ends with the current template, and returns the revisions the set comes from
 // and goes to.
-func (c *Controller) revise(ctx context.Context, set *apps.StatefulSet, selector labels.Selector) (current, update *apps.ControllerRevision, all []*apps.ControllerRevision, err error) {
-	all, err = c.history.Of(ctx, set, kind, selector, func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) })
+func (c *Controller) revise(ctx context.Context, set *apps.StatefulSet,
+	selector labels.Selector) (current, update *apps.ControllerRevision, all []*apps.ControllerRevision, err error) {
+	all, err = c.history.Of(ctx, set, kind, selector,
+		func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) })
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -154,7 +153,8 @@ func (c *Controller) revise(ctx context.Context, set *apps.StatefulSet, selector
 	switch update = history.Find(all, data); {
 	case update == nil:
 		hash := history.Hash(data, ptr.Deref(set.Status.CollisionCount, 0))
-		update, err = c.history.Create(ctx, history.New(set, kind, set.Spec.Template.Labels, history.HashLabel, hash, data, history.Next(all)))
+		update, err = c.history.Create(ctx, history.New(set, kind, set.Spec.Template.Labels, history.HashLabel, hash,
+			data, history.Next(all)))
 		if errors.Is(err, history.ErrCollision) {
 			err = errors.Join(err, c.raiseCollisions(ctx, set))
 		}

@@ -26,6 +26,7 @@ type observed struct {
 type plan struct {
 	create    []creation
 	delete    []*v1.Pod
+	members   []*v1.Pod // pods of ordinals that stay
 	condemned []*v1.Pod // pods of ordinals that are too many, gone or not
 	status    apps.StatefulSetStatus
 	again     time.Duration
@@ -65,14 +66,16 @@ func (s *step) sort() {
 		case n < 0:
 		case n >= start && n < start+count:
 			s.members[n-start] = pod
+			s.plan.members = append(s.plan.members, pod)
 		default:
 			s.plan.condemned = append(s.plan.condemned, pod)
 		}
 	}
-	slices.SortFunc(s.plan.condemned, func(a, b *v1.Pod) int { return cmp.Compare(ordinal(s.set, b), ordinal(s.set, a)) })
+	slices.SortFunc(s.plan.condemned,
+		func(a, b *v1.Pod) int { return cmp.Compare(ordinal(s.set, b), ordinal(s.set, a)) })
 }
 
-// serves tells whether the pod is available; if only time is missing, it is looked at again.
+// serves tells whether the pod is available; if only minReadySeconds has not passed, the set is requeued.
 func (s *step) serves(pod *v1.Pod) bool {
 	if pod == nil || pod.DeletionTimestamp != nil || pod.Status.Phase != v1.PodRunning {
 		return false
@@ -103,35 +106,26 @@ func (s *step) fill() {
 	}
 }
 
-// revisionFor is the revision of a pod to be made: below the partition, and where the update has not come yet, the
-// current one.
+// revisionFor is the revision of a pod to be made: below the partition the current one. Above it a pod that went
+// missing comes back updated, also where a rolling update has not come yet.
 func (s *step) revisionFor(i int) string {
-	if s.set.Spec.UpdateStrategy.Type == apps.OnDeleteStatefulSetStrategyType {
-		return s.update
-	}
-	if partition := s.partition(); partition > 0 {
-		if i < partition {
-			return s.current
-		}
-		return s.update
-	}
-	if i < int(s.set.Status.CurrentReplicas) {
+	if s.set.Spec.UpdateStrategy.Type != apps.OnDeleteStatefulSetStrategyType && i < s.partition() {
 		return s.current
 	}
 	return s.update
 }
 
-// partition is how many of the first members keep the current revision.
+// partition is how many of the first members keep the current revision. It counts from the first ordinal.
 func (s *step) partition() int {
 	rolling := s.set.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil {
 		return 0
 	}
-	return max(int(ptr.Deref(rolling.Partition, 0))-first(s.set), 0)
+	return int(ptr.Deref(rolling.Partition, 0))
 }
 
-// shrink deletes pods that are too many, from the highest ordinal down. In order, one that doesn't serve waits for those
-// below it that don't either: a set whose pods are broken keeps them.
+// shrink deletes pods that are too many, from the highest ordinal down. In order, one that doesn't serve waits for
+// those below it that don't either: a set whose pods are broken keeps them.
 func (s *step) shrink() {
 	if s.finished {
 		return
@@ -154,7 +148,7 @@ func (s *step) shrink() {
 	}
 }
 
-// roll deletes pods of other revisions, from the highest ordinal down; fill makes them anew.
+// roll deletes pods of other revisions, from the highest ordinal down; fill creates them again.
 func (s *step) roll() {
 	if s.finished || s.set.Spec.UpdateStrategy.Type == apps.OnDeleteStatefulSetStrategyType {
 		return
@@ -168,7 +162,8 @@ func (s *step) roll() {
 	allowed := s.maxUnavailable()
 	for i := len(s.members) - 1; i >= s.partition(); i-- {
 		pod := s.members[i]
-		if pod == nil || pod.DeletionTimestamp != nil || slices.Contains(s.plan.delete, pod) || pod.Labels[apps.StatefulSetRevisionLabel] == s.update {
+		if pod == nil || pod.DeletionTimestamp != nil || slices.Contains(s.plan.delete, pod) ||
+			pod.Labels[apps.StatefulSetRevisionLabel] == s.update {
 			continue
 		}
 		if s.serves(pod) {
@@ -226,7 +221,8 @@ func (s *step) status() apps.StatefulSetStatus {
 		}
 	}
 	rolls := s.set.Spec.UpdateStrategy.Type != apps.OnDeleteStatefulSetStrategyType
-	if rolls && int(next.Replicas) == replicas(s.set) && next.UpdatedReplicas == next.Replicas && next.ReadyReplicas == next.Replicas {
+	if rolls && int(next.Replicas) == replicas(s.set) && next.UpdatedReplicas == next.Replicas &&
+		next.ReadyReplicas == next.Replicas {
 		next.CurrentReplicas = next.UpdatedReplicas
 		next.CurrentRevision = s.update
 	}

@@ -23,10 +23,13 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64, replicas int32, policy apps.PodManagementPolicyType) *world {
-	return &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), o: observed{now: time.Unix(10000, 0), current: "v1", update: "v1", set: &apps.StatefulSet{
+	return &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), o: observed{now: time.Unix(10000,
+		0), current: "v1", update: "v1", set: &apps.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "db"},
-		Spec: apps.StatefulSetSpec{Replicas: &replicas, PodManagementPolicy: policy, ServiceName: "db", Selector: &metav1.LabelSelector{},
-			UpdateStrategy: apps.StatefulSetUpdateStrategy{Type: apps.RollingUpdateStatefulSetStrategyType, RollingUpdate: &apps.RollingUpdateStatefulSetStrategy{}}},
+		Spec: apps.StatefulSetSpec{Replicas: &replicas, PodManagementPolicy: policy, ServiceName: "db",
+			Selector: &metav1.LabelSelector{},
+			UpdateStrategy: apps.StatefulSetUpdateStrategy{Type: apps.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &apps.RollingUpdateStatefulSetStrategy{}}},
 	}}}
 }
 
@@ -60,7 +63,9 @@ func (w *world) live() bool {
 			w.o.pods = slices.Delete(w.o.pods, i, i+1)
 			return true
 		case pod.Status.Phase == "":
-			pod.Status = v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.o.now)}}}
+			pod.Status = v1.PodStatus{Phase: v1.PodRunning,
+				Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(w.o.now)}}}
 			return true
 		}
 	}
@@ -120,7 +125,8 @@ func TestInOrder(t *testing.T) {
 				t.Fatalf("updated %v while %v are old", next, old)
 			}
 		})
-		if s := w.o.set.Status; len(w.ordinals(of("v2"))) != 4 || s.CurrentRevision != "v2" || s.CurrentReplicas != 4 || s.UpdatedReplicas != 4 || ptr.Deref(s.CollisionCount, -1) != 0 {
+		if s := w.o.set.Status; len(w.ordinals(of("v2"))) != 4 || s.CurrentRevision != "v2" || s.CurrentReplicas != 4 ||
+			s.UpdatedReplicas != 4 || ptr.Deref(s.CollisionCount, -1) != 0 {
 			t.Fatalf("status %+v", s)
 		}
 		w.o.set.Spec.Replicas = ptr.To[int32](1)
@@ -208,8 +214,10 @@ func TestIdentity(t *testing.T) {
 	set := newWorld(t, 1, 1, "").o.set
 	set.Spec.VolumeClaimTemplates = []v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	set.Spec.Selector.MatchLabels = map[string]string{"app": "db"}
-	pod := newPod(set, &v1.PodTemplateSpec{Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "data"}, {Name: "other"}}}}, "v1", 3)
-	if pod.Name != "db-3" || pod.GenerateName != "db-" || pod.Spec.Hostname != "db-3" || pod.Spec.Subdomain != "db" || pod.Labels[apps.PodIndexLabel] != "3" || pod.Labels[apps.StatefulSetPodNameLabel] != "db-3" {
+	pod := newPod(set, &v1.PodTemplateSpec{Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "data"}, {Name: "other"}}}},
+		"v1", 3)
+	if pod.Name != "db-3" || pod.GenerateName != "db-" || pod.Spec.Hostname != "db-3" || pod.Spec.Subdomain != "db" ||
+		pod.Labels[apps.PodIndexLabel] != "3" || pod.Labels[apps.StatefulSetPodNameLabel] != "db-3" {
 		t.Errorf("%+v", pod)
 	}
 	if len(pod.Spec.Volumes) != 2 || pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName != "data-db-3" {

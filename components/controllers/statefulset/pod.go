@@ -46,8 +46,7 @@ func newPod(set *apps.StatefulSet, template *v1.PodTemplateSpec, revision string
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[apps.StatefulSetPodNameLabel] = pod.Name
-	pod.Labels[apps.PodIndexLabel] = strconv.Itoa(ordinal)
+	maps.Copy(pod.Labels, identity(pod.Name, ordinal))
 	pod.Labels[apps.StatefulSetRevisionLabel] = revision
 	pod.Spec.Hostname = pod.Name
 	pod.Spec.Subdomain = set.Spec.ServiceName
@@ -59,6 +58,11 @@ func newPod(set *apps.StatefulSet, template *v1.PodTemplateSpec, revision string
 		}})
 	}
 	return pod
+}
+
+// identity are the labels that tell which pod of the set a pod is.
+func identity(name string, ordinal int) map[string]string {
+	return map[string]string{apps.StatefulSetPodNameLabel: name, apps.PodIndexLabel: strconv.Itoa(ordinal)}
 }
 
 func templateName(set *apps.StatefulSet, claim *v1.PersistentVolumeClaim, ordinal int) string {
@@ -86,10 +90,11 @@ func claims(set *apps.StatefulSet, ordinal int) []*v1.PersistentVolumeClaim {
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#persistentvolumeclaim-retention): pod is
 // the condemned pod of the claim, nil if the ordinal stays.
 func owners(set *apps.StatefulSet, pod *v1.Pod) []metav1.OwnerReference {
-	policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy, apps.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy,
+		apps.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	switch {
 	case pod != nil && policy.WhenScaled == apps.DeletePersistentVolumeClaimRetentionPolicyType:
-		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
+		return []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
 	case policy.WhenDeleted == apps.DeletePersistentVolumeClaimRetentionPolicyType:
 		return []metav1.OwnerReference{*metav1.NewControllerRef(set, kind)}
 	}
@@ -97,15 +102,21 @@ func owners(set *apps.StatefulSet, pod *v1.Pod) []metav1.OwnerReference {
 }
 
 // retained returns the references of a claim after those to the set and its pod were set to wanted; changed tells
-// whether that differs.
-func retained(set *apps.StatefulSet, claim *v1.PersistentVolumeClaim, pod string, wanted []metav1.OwnerReference) (refs []metav1.OwnerReference, changed bool) {
+// whether that differs. A claim that something else controls is left alone.
+func retained(set *apps.StatefulSet, claim *v1.PersistentVolumeClaim, pod string,
+	wanted []metav1.OwnerReference) (refs []metav1.OwnerReference, changed bool) {
 	for _, ref := range claim.OwnerReferences {
 		ours := ref.UID == set.UID || (ref.Kind == "Pod" && ref.Name == pod)
+		if !ours && ptr.Deref(ref.Controller, false) {
+			return claim.OwnerReferences, false
+		}
 		if !ours {
 			refs = append(refs, ref)
 		}
 	}
 	refs = append(refs, wanted...)
-	same := slices.EqualFunc(refs, claim.OwnerReferences, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID && a.Name == b.Name })
+	same := slices.EqualFunc(refs, claim.OwnerReferences, func(a, b metav1.OwnerReference) bool {
+		return a.UID == b.UID && a.Name == b.Name && ptr.Deref(a.Controller, false) == ptr.Deref(b.Controller, false)
+	})
 	return refs, !same
 }

@@ -58,7 +58,7 @@ func claimKeys(obj any) ([]string, error) {
 	return names, nil
 }
 
-// podChanged looks at the claims that the pod may have let go.
+// podChanged enqueues the claims that the pod may no longer use.
 func (c *Claims) podChanged(old, new *v1.Pod) {
 	replaced := old != nil && new != nil && old.UID != new.UID
 	if new != nil && !replaced && new.Spec.NodeName != "" && !pods.Ended(new) {
@@ -69,7 +69,8 @@ func (c *Claims) podChanged(old, new *v1.Pod) {
 			continue
 		}
 		for _, name := range claimsOf(pod) {
-			if claim, err := c.claims.PersistentVolumeClaims(pod.Namespace).Get(name); err == nil && decide(claim, claimFinalizer) == remove {
+			if claim, err := c.claims.PersistentVolumeClaims(pod.Namespace).Get(name); err == nil &&
+				decide(claim, claimFinalizer) == remove {
 				c.loop.Add(runner.Key(claim))
 			}
 		}
@@ -104,7 +105,7 @@ func (c *Claims) reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// used asks the informer, and if that knows no user the API server: a pod may have been bound a moment ago.
+// used reads from the informer and, if it has no user, from the API server: a pod may have just been bound.
 func (c *Claims) used(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error) {
 	known, err := c.pods.ByIndex(byClaim, runner.Key(claim))
 	if err != nil {

@@ -42,7 +42,7 @@ func NewClasses(env runner.Env) (*Classes, error) {
 	return c, watchUsers(c, core.PersistentVolumes().Informer(), classesOfVolume)
 }
 
-// watchUsers looks at a class when one of its users lets it go.
+// watchUsers enqueues a class when an object stops using it.
 func watchUsers[T any](c *Classes, users cache.SharedIndexInformer, classesOf func(*T) []string) error {
 	if err := users.AddIndexers(cache.Indexers{byClass: func(obj any) ([]string, error) {
 		user, ok := obj.(*T)
@@ -121,8 +121,8 @@ func (c *Classes) reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// used asks the informers alone, as upstream's controller does: there is no cheaper way to find the users of a class, and who wants
-// one that is being deleted learns it from the class.
+// used reads only the informers, as upstream's controller does: there is no cheaper way to find the users of a class,
+// and a new user sees the deletion timestamp of the class.
 func (c *Classes) used(name string) (bool, error) {
 	for _, users := range c.users {
 		keys, err := users.IndexKeys(byClass, name)

@@ -1,5 +1,6 @@
-// Package storageprotection keeps claims that pods use, volumes that are bound to claims, and the attributes classes of both from
-// being removed while they are in use (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#storage-object-in-use-protection).
+// Package storageprotection keeps claims that pods use, volumes that are bound to claims, and the attributes classes of
+// both from being removed while they are in use
+// (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#storage-object-in-use-protection).
 package storageprotection
 
 import (
@@ -16,7 +17,7 @@ const (
 	classFinalizer  = "kubernetes.io/vac-protection"
 )
 
-// change is what is to be done about an object's finalizer.
+// change is the action on an object's finalizer.
 type change int
 
 const (
@@ -72,7 +73,8 @@ func uses(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 		switch volume := &pod.Spec.Volumes[i]; {
 		case volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name:
 			return true
-		case volume.Ephemeral != nil && ephemeral.VolumeClaimName(pod, volume) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil:
+		case volume.Ephemeral != nil && ephemeral.VolumeClaimName(pod, volume) == claim.Name &&
+			ephemeral.VolumeIsForPod(pod, claim) == nil:
 			return true
 		}
 	}

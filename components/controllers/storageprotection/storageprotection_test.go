@@ -32,7 +32,8 @@ func claim(name string, deleted bool, finalizers ...string) *v1.PersistentVolume
 }
 
 func pod(name, node string, volumes ...v1.VolumeSource) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "pod-1"}, Spec: v1.PodSpec{NodeName: node}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "pod-1"},
+		Spec: v1.PodSpec{NodeName: node}}
 	for _, source := range volumes {
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: source})
 	}
@@ -66,7 +67,8 @@ func TestUses(t *testing.T) {
 	ended.Status.Phase = v1.PodSucceeded
 	ephemeral := v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}
 	own := claim("p-data", true)
-	own.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod("p", ""), v1.SchemeGroupVersion.WithKind("Pod"))}
+	own.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod("p", ""),
+		v1.SchemeGroupVersion.WithKind("Pod"))}
 	for name, c := range map[string]struct {
 		pod   *v1.Pod
 		claim *v1.PersistentVolumeClaim
@@ -90,7 +92,8 @@ func TestClaims(t *testing.T) {
 		claim("unprotected", false), claim("unused", true, claimFinalizer), claim("used", true, claimFinalizer),
 		pod("user", "node", of("used")), pod("waits", "", of("unused")),
 	)
-	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return NewClaims(env) })
+	runnertest.Start(t, client, clock.RealClock{},
+		func(env runner.Env) (runner.Controller, error) { return NewClaims(env) })
 	protected := func(name string, want bool) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {
@@ -108,10 +111,13 @@ func TestClaims(t *testing.T) {
 }
 
 func TestVolumes(t *testing.T) {
-	bound := &v1.PersistentVolume{ObjectMeta: meta("bound", true, volumeFinalizer), Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	bound := &v1.PersistentVolume{ObjectMeta: meta("bound", true, volumeFinalizer),
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
 	client := runnertest.NewClient(bound,
-		&v1.PersistentVolume{ObjectMeta: meta("free", true, volumeFinalizer)}, &v1.PersistentVolume{ObjectMeta: meta("new", false)})
-	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return NewVolumes(env) })
+		&v1.PersistentVolume{ObjectMeta: meta("free", true, volumeFinalizer)},
+		&v1.PersistentVolume{ObjectMeta: meta("new", false)})
+	runnertest.Start(t, client, clock.RealClock{},
+		func(env runner.Env) (runner.Controller, error) { return NewVolumes(env) })
 	protected := func(name string, want bool) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {
@@ -124,7 +130,8 @@ func TestVolumes(t *testing.T) {
 	protected("bound", true)
 	released := bound.DeepCopy()
 	released.Status.Phase = v1.VolumeReleased
-	if _, err := client.CoreV1().PersistentVolumes().UpdateStatus(t.Context(), released, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.CoreV1().PersistentVolumes().UpdateStatus(t.Context(), released,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	protected("bound", false)
@@ -133,7 +140,8 @@ func TestVolumes(t *testing.T) {
 // TestClasses: a class stays while anything has it, is to have it, or is about to get it.
 func TestClasses(t *testing.T) {
 	name := func(s string) *string { return &s }
-	spec, current, target := claim("spec", false, claimFinalizer), claim("current", false, claimFinalizer), claim("target", false, claimFinalizer)
+	spec, current, target := claim("spec", false, claimFinalizer), claim("current", false, claimFinalizer),
+		claim("target", false, claimFinalizer)
 	spec.Spec.VolumeAttributesClassName = name("of-spec")
 	current.Status.CurrentVolumeAttributesClassName = name("of-status")
 	target.Status.ModifyVolumeStatus = &v1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "of-change"}
@@ -143,9 +151,12 @@ func TestClasses(t *testing.T) {
 		return &storagev1.VolumeAttributesClass{ObjectMeta: meta(name, deleted, finalizers...)}
 	}
 	used := []string{"of-spec", "of-status", "of-change", "of-volume"}
-	client := runnertest.NewClient(spec, current, target, volume, class("new", false), class("unused", true, classFinalizer),
-		class(used[0], true, classFinalizer), class(used[1], true, classFinalizer), class(used[2], true, classFinalizer), class(used[3], true, classFinalizer))
-	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return NewClasses(env) })
+	client := runnertest.NewClient(spec, current, target, volume, class("new", false), class("unused", true,
+		classFinalizer),
+		class(used[0], true, classFinalizer), class(used[1], true, classFinalizer),
+		class(used[2], true, classFinalizer), class(used[3], true, classFinalizer))
+	runnertest.Start(t, client, clock.RealClock{},
+		func(env runner.Env) (runner.Controller, error) { return NewClasses(env) })
 	protected := func(name string, want bool) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {

@@ -19,8 +19,9 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// patience is how long a resource may be unknown after its migration was asked for: it may be a custom one, just defined.
-const patience = time.Minute
+// unknownResourceTimeout is how long a resource may be unknown after its migration was asked for: it may be a custom
+// one, just defined.
+const unknownResourceTimeout = time.Minute
 
 // Sources are how the controller reaches resources of any kind.
 type Sources struct {
@@ -50,7 +51,8 @@ func New(env runner.Env, sources Sources) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// reconcile takes the migrations of a resource one step further: each step is told in a status, whose event brings the next.
+// reconcile takes the migrations of a resource one step further: each step is written to a status, whose event triggers
+// the next.
 func (c *Controller) reconcile(ctx context.Context, resource metav1.GroupResource) error {
 	all, err := c.migrations.List(labels.Everything())
 	if err != nil {
@@ -70,7 +72,8 @@ func (c *Controller) reconcile(ctx context.Context, resource metav1.GroupResourc
 		if err := c.beginDefinition(ctx, p.next); err != nil {
 			return err
 		}
-		return c.tell(ctx, with(p.next, migrationv1beta1.MigrationRunning, reasonRunning, "The migration is running", c.now()))
+		return c.tell(ctx, with(p.next, migrationv1beta1.MigrationRunning, reasonRunning,
+			"The migration is running", c.now()))
 	case p.running != nil:
 		return c.run(ctx, p.running)
 	}
@@ -83,12 +86,13 @@ func (c *Controller) run(ctx context.Context, m *migration) error {
 	switch {
 	case err != nil:
 		return err
-	case r == nil && c.env.Clock.Since(m.CreationTimestamp.Time) < patience:
+	case r == nil && c.env.Clock.Since(m.CreationTimestamp.Time) < unknownResourceTimeout:
 		return fmt.Errorf("%s: not served, which may change", m.Spec.Resource.String())
 	case r == nil:
 		return c.fail(ctx, m, "resource does not exist in discovery")
 	case !r.migratable():
-		return c.fail(ctx, m, fmt.Sprintf("resource %q does not support discovery operations: %v", r.gvr.String(), requiredVerbs()))
+		return c.fail(ctx, m, fmt.Sprintf("resource %q does not support discovery operations: %v", r.gvr.String(),
+			requiredVerbs()))
 	}
 	if m.Status.ResourceVersion == "" {
 		version, err := c.latest(ctx, r)
@@ -114,7 +118,8 @@ func (c *Controller) fail(ctx context.Context, m *migration, message string) err
 }
 
 func (c *Controller) tell(ctx context.Context, m *migration) error {
-	_, err := c.env.Client.StoragemigrationV1beta1().StorageVersionMigrations().UpdateStatus(ctx, m, metav1.UpdateOptions{})
+	_, err := c.env.Client.StoragemigrationV1beta1().StorageVersionMigrations().UpdateStatus(ctx, m,
+		metav1.UpdateOptions{})
 	return runner.IgnoreGone(err)
 }
 

@@ -14,28 +14,32 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// definitionManager is the field manager of what is said in the status of definitions.
+// definitionManager is the field manager of the status of definitions.
 const definitionManager = "migration-runner-controller"
 
 // beginDefinition tells, in the status of the resource's definition if it has one, that its objects are being migrated.
 func (c *Controller) beginDefinition(ctx context.Context, m *migration) error {
-	return c.mark(ctx, m.Spec.Resource, func(*apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
-		return apiextensionsv1.CustomResourceDefinitionCondition{
-			Status: apiextensionsv1.ConditionTrue, Reason: "MigrationRunning", Message: fmt.Sprintf("Migration %s is running", m.Name),
-		}, nil
-	})
+	return c.mark(ctx, m.Spec.Resource,
+		func(*apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
+			return apiextensionsv1.CustomResourceDefinitionCondition{
+				Status: apiextensionsv1.ConditionTrue, Reason: "MigrationRunning",
+				Message: fmt.Sprintf("Migration %s is running", m.Name),
+			}, nil
+		})
 }
 
-// finishDefinition tells of the end. If the definition stayed as it was when the migration began, nothing lies in the store
-// in another version than the one that is stored now, and no other is said to be there.
+// finishDefinition tells of the end. If the definition stayed as it was when the migration began, nothing lies in the
+// store in another version than the one that is stored now, and no other is said to be there.
 func (c *Controller) finishDefinition(ctx context.Context, m *migration) error {
-	return c.mark(ctx, m.Spec.Resource, func(crd *apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
-		return finished(crd, is(m, migrationv1beta1.MigrationSucceeded))
-	})
+	return c.mark(ctx, m.Spec.Resource,
+		func(crd *apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
+			return finished(crd, is(m, migrationv1beta1.MigrationSucceeded))
+		})
 }
 
-// finished is what is said then, and the versions that are stored; nil leaves them as they are.
-func finished(crd *apiextensionsv1.CustomResourceDefinition, succeeded bool) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
+// finished is the condition then, and the stored versions; nil leaves them as they are.
+func finished(crd *apiextensionsv1.CustomResourceDefinition,
+	succeeded bool) (apiextensionsv1.CustomResourceDefinitionCondition, []string) {
 	c := apiextensionsv1.CustomResourceDefinitionCondition{
 		Status: apiextensionsv1.ConditionFalse, Reason: "MigrationFailed", Message: "The migration has failed",
 	}
@@ -60,8 +64,11 @@ func finished(crd *apiextensionsv1.CustomResourceDefinition, succeeded bool) (ap
 	return c, nil
 }
 
-// mark applies a condition, and the stored versions unless they are nil, to the definition of a resource, if it has one.
-func (c *Controller) mark(ctx context.Context, resource metav1.GroupResource, decide func(*apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition, []string)) error {
+// mark applies a condition, and the stored versions unless they are nil, to the definition of a resource, if it has
+// one.
+func (c *Controller) mark(ctx context.Context, resource metav1.GroupResource,
+	decide func(*apiextensionsv1.CustomResourceDefinition) (apiextensionsv1.CustomResourceDefinitionCondition,
+		[]string)) error {
 	definitions := c.sources.Dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	name := resource.Resource + "." + resource.Group
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -78,7 +85,8 @@ func (c *Controller) mark(ctx context.Context, resource metav1.GroupResource, de
 		if err != nil {
 			return err
 		}
-		_, err = definitions.Patch(ctx, name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: definitionManager, Force: new(true)}, "status")
+		_, err = definitions.Patch(ctx, name, types.ApplyPatchType, patch,
+			metav1.PatchOptions{FieldManager: definitionManager, Force: new(true)}, "status")
 		return err
 	})
 	if apierrors.IsNotFound(err) {
@@ -87,10 +95,12 @@ func (c *Controller) mark(ctx context.Context, resource metav1.GroupResource, de
 	return err
 }
 
-// said is the patch. It names the version that was looked at: what is said holds of no other.
-func said(crd *apiextensionsv1.CustomResourceDefinition, c apiextensionsv1.CustomResourceDefinitionCondition, stored []string, now metav1.Time) *unstructured.Unstructured {
+// said is the patch. It has the resourceVersion that was evaluated: the status is valid for no other.
+func said(crd *apiextensionsv1.CustomResourceDefinition, c apiextensionsv1.CustomResourceDefinitionCondition,
+	stored []string, now metav1.Time) *unstructured.Unstructured {
 	status := map[string]any{"conditions": []any{map[string]any{
-		"type": string(apiextensionsv1.StorageMigrating), "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+		"type": string(apiextensionsv1.StorageMigrating), "status": string(c.Status), "reason": c.Reason,
+		"message":            c.Message,
 		"lastTransitionTime": now.UTC().Format("2006-01-02T15:04:05Z07:00"), "observedGeneration": crd.Generation,
 	}}}
 	if stored != nil {

@@ -46,7 +46,8 @@ func TestPlan(t *testing.T) {
 		{name: "nothing"},
 		{name: "the oldest is next", all: []*migration{made("b", 2), made("c", 1), made("a", 1), other}, next: "a"},
 		{name: "one runs", all: []*migration{made("a", 1), made("b", 2, "Running")}, running: "b"},
-		{name: "one has ended", all: []*migration{made("a", 1, "Running", "Succeeded"), made("b", 2)}, ended: []string{"a"}, next: "b"},
+		{name: "one has ended", all: []*migration{made("a", 1, "Running", "Succeeded"), made("b", 2)},
+			ended: []string{"a"}, next: "b"},
 		{name: "one has failed", all: []*migration{made("a", 1, "Running", "Failed")}, ended: []string{"a"}},
 		{name: "all is told", all: []*migration{made("a", 1, "!Running", "Succeeded")}},
 	} {
@@ -71,10 +72,12 @@ func TestPlan(t *testing.T) {
 
 func TestStatusIsSaidOnce(t *testing.T) {
 	m := made("a", 1, "!Running")
-	if again := with(m, migrationv1beta1.MigrationRunning, "R", "", metav1.Now()); len(again.Status.Conditions) != 1 || is(again, migrationv1beta1.MigrationRunning) {
+	if again := with(m, migrationv1beta1.MigrationRunning, "R", "", metav1.Now()); len(again.Status.Conditions) != 1 ||
+		is(again, migrationv1beta1.MigrationRunning) {
 		t.Errorf("it runs again: %v", again.Status.Conditions)
 	}
-	if over := stopped(made("a", 1, "Running"), metav1.Now()); is(over, migrationv1beta1.MigrationRunning) || over.Status.Conditions[0].Reason != reasonCompleted {
+	if over := stopped(made("a", 1, "Running"), metav1.Now()); is(over, migrationv1beta1.MigrationRunning) ||
+		over.Status.Conditions[0].Reason != reasonCompleted {
 		t.Errorf("it still runs: %v", over.Status.Conditions)
 	}
 }
@@ -84,7 +87,8 @@ func TestStoredVersionsAreTrimmed(t *testing.T) {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v2", Storage: true}}
 	began := func(generation int64) *apiextensionsv1.CustomResourceDefinition {
 		out := crd.DeepCopy()
-		out.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.StorageMigrating, ObservedGeneration: generation}}
+		out.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.StorageMigrating,
+			ObservedGeneration: generation}}
 		return out
 	}
 	for _, test := range []struct {
@@ -92,7 +96,8 @@ func TestStoredVersionsAreTrimmed(t *testing.T) {
 		succeeded bool
 		stored    []string
 	}{{began(3), true, []string{"v2"}}, {began(3), false, nil}, {began(2), true, nil}, {crd, true, nil}} {
-		if c, stored := finished(test.crd, test.succeeded); !slices.Equal(stored, test.stored) || c.Status != apiextensionsv1.ConditionFalse {
+		if c, stored := finished(test.crd, test.succeeded); !slices.Equal(stored, test.stored) ||
+			c.Status != apiextensionsv1.ConditionFalse {
 			t.Errorf("%v: stored %v, %v", test.crd.Status.Conditions, stored, c)
 		}
 	}
@@ -119,7 +124,8 @@ func TestMigrate(t *testing.T) {
 		fatal, passing bool
 	}{
 		{"well", nil, []string{"old", "same"}, false, false},
-		{"conflicts", apierrors.NewConflict(resource, "x", fmt.Errorf("changed")), []string{"old", "same"}, false, false},
+		{"conflicts", apierrors.NewConflict(resource, "x", fmt.Errorf("changed")), []string{"old", "same"},
+			false, false},
 		{"refused", apierrors.NewForbidden(resource, "x", fmt.Errorf("no")), []string{"old"}, true, false},
 		{"too much", apierrors.NewTooManyRequests("later", 1), []string{"old"}, false, true},
 	} {
@@ -128,7 +134,8 @@ func TestMigrate(t *testing.T) {
 			objects := fakedynamic.NewSimpleDynamicClient(runtime.NewScheme())
 			objects.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				p := a.(clienttesting.PatchAction)
-				want := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":%q,"uid":"u"}}`, map[string]string{"old": "4", "same": "10"}[p.GetName()])
+				want := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":%q,"uid":"u"}}`,
+					map[string]string{"old": "4", "same": "10"}[p.GetName()])
 				if string(p.GetPatch()) != want {
 					t.Errorf("applied %s, want %s", p.GetPatch(), want)
 				}
@@ -136,9 +143,11 @@ func TestMigrate(t *testing.T) {
 				return true, &unstructured.Unstructured{}, test.answer
 			})
 			c := &Controller{sources: Sources{
-				Metadata: fakemetadata.NewSimpleMetadataClient(scheme, object("old", "4"), object("same", "10"), object("young", "11")), Dynamic: objects,
+				Metadata: fakemetadata.NewSimpleMetadataClient(scheme, object("old", "4"), object("same", "10"),
+					object("young", "11")), Dynamic: objects,
 			}}
-			fatal, err := c.migrate(t.Context(), &found{metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true}, gvr}, "10")
+			fatal, err := c.migrate(t.Context(),
+				&found{metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true}, gvr}, "10")
 			if (fatal != nil) != test.fatal || (err != nil) != test.passing || !slices.Equal(written, test.written) {
 				t.Errorf("wrote %v, %v, %v", written, fatal, err)
 			}
@@ -147,9 +156,12 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestWhatIsSaidOfADefinitionNamesItsVersion(t *testing.T) {
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "a.b", ResourceVersion: "7", Generation: 2}}
-	u := said(crd, apiextensionsv1.CustomResourceDefinitionCondition{Status: apiextensionsv1.ConditionTrue}, nil, metav1.NewTime(time.Unix(0, 0)))
-	if _, trims, _ := unstructured.NestedSlice(u.Object, "status", "storedVersions"); trims || u.GetResourceVersion() != "7" {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "a.b", ResourceVersion: "7",
+		Generation: 2}}
+	u := said(crd, apiextensionsv1.CustomResourceDefinitionCondition{Status: apiextensionsv1.ConditionTrue}, nil,
+		metav1.NewTime(time.Unix(0, 0)))
+	if _, trims, _ := unstructured.NestedSlice(u.Object, "status", "storedVersions"); trims ||
+		u.GetResourceVersion() != "7" {
 		t.Errorf("%v", u.Object)
 	}
 }

@@ -35,7 +35,7 @@ func (f *found) migratable() bool {
 	return !slices.ContainsFunc(requiredVerbs(), func(verb string) bool { return !slices.Contains(f.Verbs, verb) })
 }
 
-// find looks for a resource in the versions of its group, the preferred one first; nil if it isn't served.
+// find returns a resource in a version of its group, the preferred one first; nil if it isn't served.
 func (c *Controller) find(resource metav1.GroupResource) (*found, error) {
 	groups, err := c.sources.Discovery.ServerGroups()
 	if err != nil {
@@ -55,7 +55,8 @@ func (c *Controller) find(resource metav1.GroupResource) (*found, error) {
 			}
 			for _, r := range list.APIResources {
 				if r.Name == resource.Resource {
-					return &found{r, schema.GroupVersionResource{Group: resource.Group, Version: version.Version, Resource: r.Name}}, nil
+					return &found{r, schema.GroupVersionResource{Group: resource.Group, Version: version.Version,
+						Resource: r.Name}}, nil
 				}
 			}
 		}
@@ -76,8 +77,8 @@ func (c *Controller) latest(ctx context.Context, r *found) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// migrate writes all objects again that were last written up to a version. fatal is why that can't be done, err what may be
-// over at the next try; those that were written before are left alone then, as they are newer.
+// migrate writes all objects again that were last written up to a version. fatal is why that can't be done, err what
+// may be over at the next try; those that were written before are left alone then, as they are newer.
 func (c *Controller) migrate(ctx context.Context, r *found, until string) (fatal, err error) {
 	options := metav1.ListOptions{Limit: page}
 	for {
@@ -96,9 +97,10 @@ func (c *Controller) migrate(ctx context.Context, r *found, until string) (fatal
 	}
 }
 
-// rewrite applies nothing to an object. With its uid and version named, one that was changed, removed or replaced
-// meanwhile is a conflict, and has been written by somebody else.
-func (c *Controller) rewrite(ctx context.Context, r *found, obj *metav1.PartialObjectMetadata, until string) (fatal, err error) {
+// rewrite applies an empty patch to an object with its UID and resourceVersion. An object that was changed, deleted or
+// replaced meanwhile is a conflict: another client has already rewritten it.
+func (c *Controller) rewrite(ctx context.Context, r *found, obj *metav1.PartialObjectMetadata,
+	until string) (fatal, err error) {
 	order, err := resourceversion.CompareResourceVersion(obj.ResourceVersion, until)
 	if err != nil {
 		return err, nil
@@ -113,7 +115,8 @@ func (c *Controller) rewrite(ctx context.Context, r *found, obj *metav1.PartialO
 	if err != nil {
 		return err, nil
 	}
-	_, err = c.sources.Dynamic.Resource(r.gvr).Namespace(obj.Namespace).Patch(ctx, obj.Name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	_, err = c.sources.Dynamic.Resource(r.gvr).Namespace(obj.Namespace).Patch(ctx, obj.Name, types.ApplyPatchType,
+		patch, metav1.PatchOptions{FieldManager: manager})
 	switch {
 	case err == nil, apierrors.IsConflict(err):
 		return nil, nil

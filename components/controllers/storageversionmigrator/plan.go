@@ -19,7 +19,7 @@ const (
 	reasonFailed    = "StorageVersionMigrationFailed"
 )
 
-// todo is what the migrations of one resource ask for. At most one of them runs at a time.
+// todo is the next step of the migrations of one resource. At most one of them runs at a time.
 type todo struct {
 	// ended are those that have an outcome and are still said to run.
 	ended []*migration
@@ -62,7 +62,8 @@ func hasOutcome(m *migration) bool {
 }
 
 // with is a copy of m with a condition that it hasn't got; one that it has stays.
-func with(m *migration, what migrationv1beta1.MigrationConditionType, reason, message string, now metav1.Time) *migration {
+func with(m *migration, what migrationv1beta1.MigrationConditionType, reason, message string,
+	now metav1.Time) *migration {
 	out := m.DeepCopy()
 	if meta.FindStatusCondition(m.Status.Conditions, string(what)) == nil {
 		out.Status.Conditions = append(out.Status.Conditions, metav1.Condition{

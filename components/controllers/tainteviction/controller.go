@@ -49,7 +49,8 @@ func New(env runner.Env) (*Controller, error) {
 	}
 	err = c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
 		pod := runner.Last(old, new)
-		if old == nil || new == nil || old.Spec.NodeName != new.Spec.NodeName || !equality.Semantic.DeepEqual(old.Spec.Tolerations, new.Spec.Tolerations) {
+		if old == nil || new == nil || old.Spec.NodeName != new.Spec.NodeName ||
+			!equality.Semantic.DeepEqual(old.Spec.Tolerations, new.Spec.Tolerations) {
 			c.loop.Add(runner.Key(pod))
 		}
 	}))
@@ -168,13 +169,17 @@ func (c *Controller) settle(key string) bool {
 }
 
 func (c *Controller) evict(ctx context.Context, pod *v1.Pod) error {
-	c.env.Events.Eventf(pod, v1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
+	c.env.Events.Eventf(pod, v1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s",
+		pod.Namespace, pod.Name)
 	client := c.env.Client.CoreV1().Pods(pod.Namespace)
-	patch := pods.DisruptionPatch(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", false, c.env.Clock.Now())
-	if _, err := client.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	patch := pods.DisruptionPatch(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint",
+		false, c.env.Clock.Now())
+	if _, err := client.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+		"status"); err != nil {
 		return runner.IgnoreGone(err)
 	}
-	err := client.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	err := client.Delete(ctx, pod.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if err = runner.IgnoreGone(err); err != nil {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

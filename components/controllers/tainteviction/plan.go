@@ -12,13 +12,14 @@ import (
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions): at once if
 // one of the NoExecute taints is not tolerated, when the shortest toleration ends, or never. since is when a taint
 // came into effect.
-func deadline(taints []v1.Taint, tolerations []v1.Toleration, since func(v1.Taint) time.Time) (at time.Time, leave bool) {
+func deadline(taints []v1.Taint, tolerations []v1.Toleration,
+	since func(v1.Taint) time.Time) (at time.Time, leave bool) {
 	for i := range taints {
 		taint := &taints[i]
 		if taint.Effect != v1.TaintEffectNoExecute {
 			continue
 		}
-		seconds, tolerated := patience(tolerations, taint)
+		seconds, tolerated := minTolerationSeconds(tolerations, taint)
 		due := since(*taint)
 		switch {
 		case !tolerated:
@@ -34,8 +35,8 @@ func deadline(taints []v1.Taint, tolerations []v1.Toleration, since func(v1.Tain
 	return at, leave
 }
 
-// patience is the shortest limit of the tolerations of taint; nil if none has a limit.
-func patience(tolerations []v1.Toleration, taint *v1.Taint) (seconds *int64, tolerated bool) {
+// minTolerationSeconds returns the shortest tolerationSeconds among the tolerations of taint; nil if none is limited.
+func minTolerationSeconds(tolerations []v1.Toleration, taint *v1.Taint) (seconds *int64, tolerated bool) {
 	for i := range tolerations {
 		if !corehelpers.TolerationsTolerateTaint(klog.Background(), tolerations[i:i+1], taint, true) {
 			continue

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var now = time.Date(2026, 6, 30, 12, 0, 0, 0, time.UTC)
 
 func token(namespace, name, expiration string, kind v1.SecretType) *v1.Secret {
-	s := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u"}, Type: kind, Data: map[string][]byte{}}
+	s := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u"}, Type: kind,
+		Data: map[string][]byte{}}
 	if expiration != "" {
 		s.Data["expiration"] = []byte(expiration)
 	}

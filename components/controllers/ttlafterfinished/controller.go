@@ -83,7 +83,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// wait tells that there is nothing to do now, and sees to it that the Job is looked at when there is.
+// wait tells that there is nothing to do now, and requeues the Job for when there is.
 func (c *Controller) wait(key string, job *batch.Job) bool {
 	at, ever := expires(job)
 	if !ever {

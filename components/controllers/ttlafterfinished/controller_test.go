@@ -19,9 +19,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func job(name string, ttl *int32, finished batch.JobConditionType, at time.Time) *batch.Job {
-	j := &batch.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "u"}, Spec: batch.JobSpec{TTLSecondsAfterFinished: ttl}}
+	j := &batch.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "u"},
+		Spec: batch.JobSpec{TTLSecondsAfterFinished: ttl}}
 	if finished != "" {
-		j.Status.Conditions = []batch.JobCondition{{Type: finished, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+		j.Status.Conditions = []batch.JobCondition{{Type: finished, Status: v1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(at)}}
 	}
 	return j
 }
@@ -43,7 +45,7 @@ func TestDeletesWhenItsTimeHasCome(t *testing.T) {
 		}
 	}
 	runnertest.Eventually(t, gone("due"))
-	runnertest.Eventually(t, func() (bool, string) { return fake.HasWaiters(), "nobody waits for the clock" })
+	runnertest.Eventually(t, func() (bool, string) { return fake.HasWaiters(), "no timer waits for the clock" })
 	if is, _ := gone("later")(); is {
 		t.Fatal("deleted before its time")
 	}

@@ -36,7 +36,7 @@ func Detect(mount, root string, systemd bool) (Tree, error) {
 
 // hierarchies are the mounts of the controllers: one in version 2, several in version 1.
 func (t Tree) hierarchies() []string {
-	if _, err := os.Stat(filepath.Join(t.Mount, "cgroup.controllers")); err == nil {
+	if t.unified() {
 		return []string{t.Mount}
 	}
 	entries, err := os.ReadDir(t.Mount)
@@ -50,6 +50,12 @@ func (t Tree) hierarchies() []string {
 		}
 	}
 	return found
+}
+
+// unified tells that this is version 2 of control groups.
+func (t Tree) unified() bool {
+	_, err := os.Stat(filepath.Join(t.Mount, "cgroup.controllers"))
+	return err == nil
 }
 
 // Parent is the control group of a pod in the engine's notation, "" for the engine's default.
@@ -78,7 +84,8 @@ func (t Tree) Remove(uid types.UID) error {
 	var failures []error
 	for _, hierarchy := range t.hierarchies() {
 		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
-			if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				failures = append(failures, err)
 			}
 		}

@@ -46,7 +46,8 @@ func TestDetectAndRemove(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, dir := range files {
-				if err := os.MkdirAll(filepath.Join(mount, dir, tree.Parent("uid", v1.PodQOSBurstable)), 0o755); err != nil {
+				if err := os.MkdirAll(filepath.Join(mount, dir, tree.Parent("uid", v1.PodQOSBurstable)),
+					0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -57,7 +58,8 @@ func TestDetectAndRemove(t *testing.T) {
 				t.Errorf("again: %v", err)
 			}
 			for _, dir := range files {
-				if left, err := filepath.Glob(filepath.Join(mount, dir, "root/kubepods/*/*")); err != nil || len(left) != 0 {
+				if left, err := filepath.Glob(filepath.Join(mount, dir, "root/kubepods/*/*")); err != nil ||
+					len(left) != 0 {
 					t.Errorf("left over: %v, %v", left, err)
 				}
 			}

@@ -1,7 +1,9 @@
 package cgroups
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Limits are what the containers of a pod have together. A quota, or an amount of memory, of 0 is no bound.
+// Limits are what the containers of a pod have together. A quota, an amount of memory, or a number of processes of 0 is
+// no bound.
 type Limits struct {
 	CPUShares, CPUQuota, CPUPeriod int64
 	MemoryBytes                    int64
+	PIDs                           int64
 }
 
 // Widest has of each resource what the one or the other has more of.
@@ -25,21 +29,43 @@ func (l Limits) Widest(o Limits) Limits {
 	if o.MemoryBytes == 0 || l.MemoryBytes != 0 && o.MemoryBytes > l.MemoryBytes {
 		l.MemoryBytes = o.MemoryBytes
 	}
+	if o.PIDs == 0 || l.PIDs != 0 && o.PIDs > l.PIDs {
+		l.PIDs = o.PIDs
+	}
 	l.CPUShares = max(l.CPUShares, o.CPUShares)
 	return l
 }
 
-// Set gives the control group of a pod, which its first container made, its limits. Memory that is used is not taken away.
-// systemd's own are left as it makes them.
+// Set gives the control group of a pod, which its first container made, its limits. Memory that is used is not taken
+// away. systemd's own are left as it makes them.
 func (t Tree) Set(uid types.UID, class v1.PodQOSClass, l Limits) error {
 	if t.Mount == "" || t.Systemd {
 		return nil
 	}
-	parent := t.Parent(uid, class)
-	if _, err := os.Stat(filepath.Join(t.Mount, "cgroup.controllers")); err == nil {
-		return setUnified(filepath.Join(t.Mount, parent), l)
+	return t.set(t.Parent(uid, class), l)
+}
+
+// set gives a group limits.
+func (t Tree) set(group string, l Limits) error {
+	if t.unified() {
+		return setUnified(filepath.Join(t.Mount, group), l)
 	}
-	return setSeparate(filepath.Join(t.Mount, "cpu", parent), filepath.Join(t.Mount, "memory", parent), l)
+	if err := setPIDs(filepath.Join(t.Mount, "pids", group), l); err != nil {
+		return err
+	}
+	return setSeparate(filepath.Join(t.Mount, "cpu", group), filepath.Join(t.Mount, "memory", group), l)
+}
+
+// setPIDs bounds processes, where the kernel counts them for control groups.
+func setPIDs(dir string, l Limits) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && l.PIDs == 0 {
+		return nil
+	}
+	pids := "max"
+	if l.PIDs > 0 {
+		pids = strconv.FormatInt(l.PIDs, 10)
+	}
+	return write(dir, "pids.max", pids)
 }
 
 // setUnified is for version 2 of control groups.
@@ -57,8 +83,10 @@ func setUnified(dir string, l Limits) error {
 	if err := spare(dir, "memory.max", "memory.current", l.MemoryBytes); err != nil {
 		return err
 	}
-	weight := 1 + (l.CPUShares-2)*9999/262142
-	if err := write(dir, "cpu.weight", strconv.FormatInt(weight, 10)); err != nil {
+	if err := write(dir, "cpu.weight", weight(l.CPUShares)); err != nil {
+		return err
+	}
+	if err := setPIDs(dir, l); err != nil {
 		return err
 	}
 	if err := write(dir, "cpu.max", fmt.Sprintf("%s %d", quota, period)); err != nil {
@@ -66,6 +94,9 @@ func setUnified(dir string, l Limits) error {
 	}
 	return write(dir, "memory.max", memory)
 }
+
+// weight is what version 2 has for the shares of version 1 (KEP-2254).
+func weight(shares int64) string { return strconv.FormatInt(1+(shares-2)*9999/262142, 10) }
 
 // setSeparate is for version 1.
 func setSeparate(cpu, memory string, l Limits) error {
@@ -91,8 +122,8 @@ func setSeparate(cpu, memory string, l Limits) error {
 	return write(memory, "memory.limit_in_bytes", bytes)
 }
 
-// spare is an error where memory that is used would be taken away. A limit that is no lower than before takes nothing: what a pod has
-// read from files fills it up to its limit.
+// spare returns an error where a limit would be below the usage. A limit that is not lowered never is:
+// what a pod has read from files fills it up to its limit.
 func spare(dir, file, usage string, limit int64) error {
 	used, err := read(dir, usage)
 	if err != nil || limit == 0 || used < limit {
@@ -101,7 +132,8 @@ func spare(dir, file, usage string, limit int64) error {
 	if before, err := read(dir, file); err == nil && before <= limit {
 		return nil
 	}
-	return fmt.Errorf("cannot decrease memory limits: attempting to set pod memory limit (%d) below current usage (%d)", limit, used)
+	return fmt.Errorf("cannot decrease memory limits: attempting to set pod memory limit (%d) below current usage (%d)",
+		limit, used)
 }
 
 func read(dir, file string) (int64, error) {

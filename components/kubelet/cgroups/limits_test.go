@@ -21,13 +21,15 @@ func TestSet(t *testing.T) {
 		fails   bool
 	}{
 		"version 1": {limits: full, want: map[string]string{
-			"cpu/cpu.shares": "512", "cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000", "memory/memory.limit_in_bytes": "1048576",
+			"cpu/cpu.shares": "512", "cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000",
+			"memory/memory.limit_in_bytes": "1048576",
 		}},
 		"version 1, unbounded": {limits: Limits{CPUShares: 2}, want: map[string]string{
 			"cpu/cpu.shares": "2", "cpu/cpu.cfs_quota_us": "-1", "memory/memory.limit_in_bytes": "-1",
 		}},
 		"version 1, in use": {limits: full, usage: "1048576", fails: true},
-		"version 2":         {unified: true, limits: full, want: map[string]string{"cpu.weight": "20", "cpu.max": "50000 100000", "memory.max": "1048576"}},
+		"version 2": {unified: true, limits: full,
+			want: map[string]string{"cpu.weight": "20", "cpu.max": "50000 100000", "memory.max": "1048576"}},
 		"version 2, unbounded": {unified: true, limits: Limits{CPUShares: 2}, want: map[string]string{
 			"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "max",
 		}},
@@ -35,8 +37,10 @@ func TestSet(t *testing.T) {
 		"version 1, full": {limits: full, usage: "1048576", before: "1048576", want: map[string]string{
 			"cpu/cpu.shares": "512", "memory/memory.limit_in_bytes": "1048576\n",
 		}},
-		"version 2, full":   {unified: true, limits: full, usage: "1048576", before: "1048576", want: map[string]string{"cpu.weight": "20", "memory.max": "1048576\n"}},
-		"version 2, larger": {unified: true, limits: full, usage: "1048576", before: "1000000", want: map[string]string{"memory.max": "1048576"}},
+		"version 2, full": {unified: true, limits: full, usage: "1048576", before: "1048576",
+			want: map[string]string{"cpu.weight": "20", "memory.max": "1048576\n"}},
+		"version 2, larger": {unified: true, limits: full, usage: "1048576", before: "1000000",
+			want: map[string]string{"memory.max": "1048576"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := Tree{Mount: t.TempDir(), Root: "/"}

@@ -78,7 +78,8 @@ func format(m map[string]string) string {
 }
 
 // Resource returns a request or limit of a container; a limit that is not set is what the node has.
-func Resource(pod *v1.Pod, container string, ref *v1.ResourceFieldSelector, allocatable v1.ResourceList) (string, error) {
+func Resource(pod *v1.Pod, container string, ref *v1.ResourceFieldSelector,
+	allocatable v1.ResourceList) (string, error) {
 	name := ref.ContainerName
 	if name == "" {
 		name = container

@@ -17,10 +17,12 @@ var pod = &v1.Pod{
 	},
 	Spec: v1.PodSpec{
 		NodeName: "n1", ServiceAccountName: "robot",
-		InitContainers: []v1.Container{{Name: "init", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}}}},
+		InitContainers: []v1.Container{{Name: "init",
+			Resources: v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}}}},
 		Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
-			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m"), v1.ResourceMemory: resource.MustParse("32Mi")},
-			Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m"),
+				v1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
 		}}},
 	},
 	Status: v1.PodStatus{
@@ -79,7 +81,8 @@ func TestResource(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, test.want)
 		}
 	}
-	for _, ref := range []v1.ResourceFieldSelector{{ContainerName: "x", Resource: "limits.cpu"}, {Resource: "cpu"}, {Resource: "most.cpu"}} {
+	for _, ref := range []v1.ResourceFieldSelector{{ContainerName: "x", Resource: "limits.cpu"}, {Resource: "cpu"},
+		{Resource: "most.cpu"}} {
 		if got, err := Resource(pod, "c", &ref, node); err == nil {
 			t.Errorf("%+v: %q without an error", ref, got)
 		}

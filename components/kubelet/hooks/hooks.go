@@ -1,4 +1,4 @@
-// Package hooks asks containers something, or tells them: the actions that probes and lifecycle hooks are made of.
+// Package hooks runs the actions of probes and lifecycle hooks: exec, HTTP, TCP and gRPC.
 package hooks
 
 import (
@@ -63,8 +63,8 @@ type Target struct {
 	Container *v1.Container
 }
 
-// Exec runs a command in the container. The error is an *ExitError if the command failed, an *UnknownError if it could not
-// be run.
+// Exec runs a command in the container. The error is an *ExitError if the command failed, an *UnknownError if it could
+// not be run.
 func (r *Runner) Exec(ctx context.Context, t Target, action *v1.ExecAction) error {
 	var out limited
 	began := time.Now()
@@ -97,8 +97,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// HTTP sends a GET, as probes do; an answer from 200 to 399 is success. A redirect to another host, which is not followed,
-// is success with a warning.
+// HTTP sends a GET, as probes do; an answer from 200 to 399 is success. A redirect to another host, which is not
+// followed, is success with a warning.
 func (r *Runner) HTTP(ctx context.Context, t Target, action *v1.HTTPGetAction) (warning string, err error) {
 	request, err := r.request(ctx, t, action, "kube-probe/")
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Runner) HTTP(ctx context.Context, t Target, action *v1.HTTPGetAction) (
 	return "", nil
 }
 
-// newClient makes a client for one request; it asks for compressed answers only if compression is set.
+// newClient makes a client for one request; it accepts compressed responses only if compression is set.
 func newClient(compression bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -134,7 +134,7 @@ func newClient(compression bool) *http.Client {
 	}
 }
 
-// notify sends a GET, as hooks do: any answer is success. A server that speaks no TLS is asked without.
+// notify sends a GET, as hooks do: any answer is success. A server without TLS is retried over HTTP.
 func (r *Runner) notify(ctx context.Context, t Target, action *v1.HTTPGetAction) error {
 	request, err := r.request(ctx, t, action, "kube-lifecycle/")
 	if err != nil {

@@ -42,7 +42,8 @@ func (streams) Exec(ctx context.Context, _ string, options runtime.ExecOptions) 
 
 func TestExec(t *testing.T) {
 	r := &Runner{Streams: streams{}}
-	for command, want := range map[string]string{"ok": "", "fail": "exited with 3", "broken": "no engine", "hang": `command timed out: "hang" timed out after 0s`} {
+	for command, want := range map[string]string{"ok": "", "fail": "exited with 3", "broken": "no engine",
+		"hang": `command timed out: "hang" timed out after 0s`} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if command == "hang" {
 			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -86,8 +87,10 @@ func TestHTTP(t *testing.T) {
 	elsewhere = "http://absent.invalid/bad"
 	address := server.Listener.Addr().(*net.TCPAddr)
 	r := &Runner{Version: "1.2"}
-	target := Target{PodIP: address.IP.String(), Container: &v1.Container{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: int32(address.Port)}}}}
-	for path, ok := range map[string]bool{"/ok": true, "/bad": false, "/moved": true, "/moved-bad": false, "/away": true, "/headers": true} {
+	target := Target{PodIP: address.IP.String(),
+		Container: &v1.Container{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: int32(address.Port)}}}}
+	for path, ok := range map[string]bool{"/ok": true, "/bad": false, "/moved": true, "/moved-bad": false,
+		"/away": true, "/headers": true} {
 		warning, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"),
 			HTTPHeaders: []v1.HTTPHeader{{Name: "host", Value: "example"}, {Name: "x-a", Value: "b"}}})
 		if (err == nil) != ok {
@@ -98,12 +101,13 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: warning %q", path, warning)
 		}
 	}
-	if _, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Port: intstr.FromString("none")}); err == nil || !strings.Contains(err.Error(), `"none"`) {
+	if _, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Port: intstr.FromString("none")}); err == nil ||
+		!strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("unknown port: %v", err)
 	}
 }
 
-// Hooks tell, they do not ask: any answer will do, compressed or not, and without TLS where there is none.
+// Hooks ignore the response: any status will do, compressed or not, and without TLS where there is none.
 func TestHTTPHooks(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +119,8 @@ func TestHTTPHooks(t *testing.T) {
 	address := server.Listener.Addr().(*net.TCPAddr)
 	r := &Runner{Version: "1.2"}
 	for _, scheme := range []v1.URIScheme{v1.URISchemeHTTP, v1.URISchemeHTTPS} {
-		err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(), Container: &v1.Container{}}, &v1.LifecycleHandler{
+		err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(),
+			Container: &v1.Container{}}, &v1.LifecycleHandler{
 			HTTPGet: &v1.HTTPGetAction{
 				Port: intstr.FromInt32(int32(address.Port)), Scheme: scheme,
 				HTTPHeaders: []v1.HTTPHeader{{Name: "X-A", Value: "b"}},
@@ -129,7 +134,8 @@ func TestHTTPHooks(t *testing.T) {
 		t.Errorf("asked as %q", asked)
 	}
 	server.Close()
-	err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(), Container: &v1.Container{}}, &v1.LifecycleHandler{
+	err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(),
+		Container: &v1.Container{}}, &v1.LifecycleHandler{
 		HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(int32(address.Port))},
 	})
 	if err == nil {

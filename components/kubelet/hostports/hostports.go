@@ -22,13 +22,14 @@ import (
 // Mapping leads a port of the node to a port of a running sandbox.
 type Mapping struct {
 	Protocol v1.Protocol
-	// HostIP is the address of the node that the port is open on, of the family of Target; the zero Addr is all of them.
+	// HostIP is the address of the node that the port is open on, of the family of Target; the zero Addr is all of
+	// them.
 	HostIP   netip.Addr
 	HostPort uint16
 	Target   netip.AddrPort
 	// Pod names the pod for people, as namespace/name.
 	Pod string
-	// Created is when the sandbox was made: of two that ask for one port the newer gets it.
+	// Created is when the sandbox was created: of two with the same host port the newer gets it.
 	Created time.Time
 }
 
@@ -60,8 +61,9 @@ func MappingsOf(pod *runtime.Pod) ([]Mapping, error) {
 				continue
 			}
 			m := Mapping{
-				Protocol: cmp.Or(port.Protocol, v1.ProtocolTCP), HostPort: uint16(port.HostPort), Created: sandbox.Created,
-				Target: netip.AddrPortFrom(ip, uint16(port.ContainerPort)), Pod: pod.Namespace + "/" + pod.Name,
+				Protocol: cmp.Or(port.Protocol, v1.ProtocolTCP), HostPort: uint16(port.HostPort),
+				Created: sandbox.Created,
+				Target:  netip.AddrPortFrom(ip, uint16(port.ContainerPort)), Pod: pod.Namespace + "/" + pod.Name,
 			}
 			if host.IsValid() && !host.IsUnspecified() {
 				m.HostIP = host
@@ -74,8 +76,8 @@ func MappingsOf(pod *runtime.Pod) ([]Mapping, error) {
 
 // Filter is the kernel's packet filter, as far as it is ours. Manager calls it once at a time.
 type Filter interface {
-	// Apply makes mappings all that there are, or fails and may leave some families as they were. Of two mappings of one
-	// port the first counts.
+	// Apply makes mappings all that there are, or fails and may leave some families as they were. Of two mappings of
+	// one port the first counts.
 	Apply(ctx context.Context, mappings []Mapping) error
 	// Intact tells whether the filter is as Apply left it with these mappings.
 	Intact(ctx context.Context, mappings []Mapping) bool
@@ -95,8 +97,8 @@ type Manager struct {
 	ready     chan struct{} // closed after the first Sync
 
 	mu      sync.Mutex
-	pods    map[types.UID][]Mapping // as Set told
-	found   map[types.UID][]Mapping // of other pods, as Sync told
+	pods    map[types.UID][]Mapping // as set by Set
+	found   map[types.UID][]Mapping // of other pods, as set by Sync
 	applied []Mapping
 	whole   bool // the kernel has what was applied
 }
@@ -163,7 +165,7 @@ func (m *Manager) Sync(ctx context.Context, pods []runtime.Pod) error {
 		if _, known := m.pods[uid]; known {
 			continue
 		}
-		if mappings, err := MappingsOf(&pods[i]); err == nil && len(mappings) > 0 { // Set tells of errors
+		if mappings, err := MappingsOf(&pods[i]); err == nil && len(mappings) > 0 { // Set reports errors
 			m.found[uid] = mappings
 		}
 	}

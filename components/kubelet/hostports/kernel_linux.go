@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Open makes a manager of the host ports of the network namespace that the process is in. A machine without nftables is
-// told of only once a pod asks for a host port.
+// Open makes a manager of the host ports of the network namespace that the process is in. A machine without nftables
+// is an error only once a pod requests a host port.
 func Open() *Manager {
 	open := func(name knftables.Family) (knftables.Interface, error) {
 		return knftables.New(name, tableName, knftables.NoObjectCommentEmulation)
@@ -36,8 +36,8 @@ type tables struct {
 	written map[knftables.Family]bool // the family was of use
 }
 
-// Apply implements Filter. A machine on which nftables can't be used, in one family or at all, is told of only where
-// that family has a port to open.
+// Apply implements Filter. Missing support for nftables, of one family or altogether, is an error only where that
+// family has a port to open.
 func (t *tables) Apply(ctx context.Context, mappings []Mapping) error {
 	if t.nft == nil {
 		t.nft = map[knftables.Family]knftables.Interface{}

@@ -18,7 +18,7 @@ import (
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// machines are a node with a bridge, a pod on it and a client beside it, each a network namespace.
+// machines are a node with a bridge, a pod on it and an external client, each a network namespace.
 type machines struct {
 	t      *testing.T
 	prefix string
@@ -59,7 +59,10 @@ func newMachines(t *testing.T) *machines {
 		t.Cleanup(func() { m.ip("netns delete " + name) })
 	}
 	for _, name := range []string{"NODE", "POD", "CLIENT"} { // addresses are of use at once
-		m.in(name, func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0o600) })
+		m.in(name, func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad",
+				[]byte("0"), 0o600)
+		})
 	}
 	for line := range strings.Lines(strings.TrimSpace(topology)) {
 		m.ip(line)
@@ -182,7 +185,7 @@ func (m *machines) ask(machine, protocol, address string) (answer string) {
 	return answer
 }
 
-// The kernel leads packets of every kind and way to the pod, and tells it who sent them.
+// Packets of every protocol and path reach the pod with their source address preserved.
 func TestPacketsReachThePod(t *testing.T) {
 	m := newMachines(t)
 	m.serve()

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,14 +22,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// Config says what to tell of the node.
+// Config configures the Node object and its status.
 type Config struct {
 	Client   kubernetes.Interface
 	Clock    clock.WithTicker
@@ -47,7 +46,10 @@ type Config struct {
 	ProviderID      string
 	PodCIDRs        []string // used while the API gives none
 	MaxPods         int32
+	Bounds          cgroups.Bounds  // of the machine, which has no more, whatever the engine says
 	Reserved        v1.ResourceList // not allocatable
+	HugePages       v1.ResourceList // by resource name
+	SwapBytes       int64           // that the machine can swap; 0 is not reported
 	RootDir         string
 	MaxImages       int32
 	UpdateFrequency time.Duration
@@ -55,6 +57,16 @@ type Config struct {
 	LeaseSeconds    int32
 	// EngineGrace is how long the engine may give no answer before the node is not ready.
 	EngineGrace time.Duration
+	// VolumesInUse are the volumes that must not be detached from the node; nil for none.
+	VolumesInUse func() []v1.UniqueVolumeName
+	// Withheld is what else is not allocatable of a capacity; nil is nothing.
+	Withheld func(capacity v1.ResourceList) v1.ResourceList
+	// Devices returns what drivers of devices have on the node, and what of it pods may have; nil is nothing.
+	Devices func() (capacity, allocatable v1.ResourceList)
+	// ResetDevices tells that the extended resources of an earlier status are not true any more; nil: they are.
+	ResetDevices func() bool
+	// Pressure tells what the node lacks; nil: never anything.
+	Pressure func() []v1.NodeConditionType
 	// Healthy tells what else keeps the node from running pods; nil is nothing.
 	Healthy func() error
 }
@@ -63,6 +75,9 @@ type Config struct {
 type Node struct {
 	Config
 	machine v1.NodeSystemInfo
+
+	// What was told of in events; only Run's goroutine reads it.
+	rebootTold, unschedulable bool
 
 	mu           sync.Mutex
 	current      *v1.Node
@@ -73,6 +88,7 @@ type Node struct {
 	networkReady chan struct{}
 	known        chan struct{}
 	wake         chan struct{}
+	flush        chan chan struct{} // asks for a report; what is sent is closed after it
 
 	network chan struct{} // holds a value while the pod network is set up
 	cidrs   []string      // that it was set up for
@@ -82,6 +98,7 @@ type Node struct {
 func New(config Config) *Node {
 	return &Node{
 		Config: config, networkReady: make(chan struct{}), known: make(chan struct{}), wake: make(chan struct{}, 1),
+		flush:      make(chan chan struct{}),
 		network:    make(chan struct{}, 1),
 		networkErr: fmt.Errorf("the node has no pod CIDR yet: is the node IPAM controller running?"),
 	}
@@ -129,7 +146,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	group.Go(func() { n.lease().Run(ctx) })
+	group.Go(func() { n.keepLease(ctx) })
 	group.Go(func() { n.watch(ctx) })
 	n.loop(ctx)
 	return ctx.Err()
@@ -154,6 +171,10 @@ func (n *Node) register(ctx context.Context) error {
 	}
 }
 
+// managedAttach tells the attach-detach controller that volumes are attached to the node by it
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/).
+const managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
+
 func (n *Node) tryRegister(ctx context.Context) error {
 	nodes := n.Client.CoreV1().Nodes()
 	if !n.Register {
@@ -165,8 +186,10 @@ func (n *Node) tryRegister(ctx context.Context) error {
 		return nil
 	}
 	wanted := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.labels()},
-		Spec:       v1.NodeSpec{Taints: n.Taints, ProviderID: n.ProviderID, Unschedulable: n.Unschedulable},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, Labels: n.labels(), Annotations: map[string]string{managedAttach: "true"},
+		},
+		Spec: v1.NodeSpec{Taints: n.Taints, ProviderID: n.ProviderID, Unschedulable: n.Unschedulable},
 	}
 	wanted.Status = n.observeStatus(ctx, wanted)
 	node, err := nodes.Create(ctx, wanted, metav1.CreateOptions{})
@@ -188,10 +211,14 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	for key, value := range n.labels() {
 		updated.Labels[key] = value
 	}
-	if !equality.Semantic.DeepEqual(existing.Labels, updated.Labels) {
+	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, managedAttach, "true")
+	if !equality.Semantic.DeepEqual(existing.ObjectMeta, updated.ObjectMeta) {
 		if existing, err = n.patch(ctx, existing, updated); err != nil {
 			return err
 		}
+	}
+	if existing, err = n.resetDevices(ctx, existing); err != nil {
+		return err
 	}
 	n.take(ctx, existing)
 	return nil
@@ -210,23 +237,13 @@ func (n *Node) patch(ctx context.Context, before, after *v1.Node, subresources .
 	if err != nil {
 		return nil, err
 	}
-	return n.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, subresources...)
+	return n.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{},
+		subresources...)
 }
 
-func (n *Node) labels() map[string]string {
-	labels := map[string]string{
-		v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: n.machine.Architecture,
-		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": n.machine.Architecture,
-	}
-	for key, value := range n.Labels {
-		labels[key] = value
-	}
-	return labels
-}
-
-// take notes the node as the API server has it. Before the first time it sets the pod network up: once the node is known
-// pods are looked at, and the ranges tell which of their addresses is the first. Later the report does so, which waits for
-// the engine no longer than it may.
+// take notes the node as the API server has it. Before the first time it sets the pod network up: once the node is
+// known pods are looked at, and the ranges tell which of their addresses is the first. Later the report does so, which
+// waits for the engine no longer than it may.
 func (n *Node) take(ctx context.Context, node *v1.Node) {
 	before := n.Current()
 	if before == nil {
@@ -240,7 +257,7 @@ func (n *Node) take(ctx context.Context, node *v1.Node) {
 	n.current, n.deleted = node, false
 	n.mu.Unlock()
 	if again || before != nil && !slices.Equal(podCIDRs(before), podCIDRs(node)) {
-		n.tell()
+		n.ReportNow()
 	}
 }
 
@@ -262,7 +279,8 @@ func (n *Node) gone(ctx context.Context) {
 	if known {
 		return
 	}
-	klog.FromContext(ctx).Info("The node was deleted: nothing is reported until it exists again; restart the kubelet to register it", "node", n.Name)
+	klog.FromContext(ctx).Info("The node was deleted: nothing is reported until it exists again; restart the kubelet to "+
+		"register it", "node", n.Name)
 }
 
 // registered is the node, if the API has it.
@@ -275,11 +293,25 @@ func (n *Node) registered() *v1.Node {
 	return n.current
 }
 
-// tell makes the loop report now.
-func (n *Node) tell() {
+// ReportNow makes Run write the status without waiting for its time.
+func (n *Node) ReportNow() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Flush makes Run write the status, and returns when that was tried, or ctx ends.
+func (n *Node) Flush(ctx context.Context) {
+	done := make(chan struct{})
+	select {
+	case n.flush <- done:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 
@@ -315,26 +347,7 @@ func (n *Node) setPodCIDRs(ctx context.Context, cidrs []string) {
 		close(n.networkReady)
 	}
 	n.cidrs = cidrs
-	n.tell() // it is ready now
-}
-
-func (n *Node) lease() lease.Controller {
-	duration := time.Duration(n.LeaseSeconds) * time.Second
-	return lease.NewController(n.Clock, n.Client, n.Name, n.LeaseSeconds, func() {}, duration/4, n.Name,
-		v1.NamespaceNodeLease, n.ownLease)
-}
-
-// ownLease makes the node the owner of its lease, that both are deleted together.
-func (n *Node) ownLease(l *coordinationv1.Lease) error {
-	if len(l.OwnerReferences) > 0 {
-		return nil
-	}
-	node := n.registered()
-	if node == nil {
-		return fmt.Errorf("node %s is not registered", n.Name)
-	}
-	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
-	return nil
+	n.ReportNow() // it is ready now
 }
 
 func (n *Node) watch(ctx context.Context) {
@@ -365,14 +378,20 @@ func (n *Node) watch(ctx context.Context) {
 func (n *Node) loop(ctx context.Context) {
 	ticker := n.Clock.NewTicker(n.UpdateFrequency)
 	defer ticker.Stop()
+	var flushed chan struct{}
 	for {
 		err := n.report(ctx)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
 		}
+		if flushed != nil {
+			close(flushed)
+			flushed = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case flushed = <-n.flush:
 		case <-n.wake:
 		case <-ticker.C():
 		}
@@ -417,17 +436,8 @@ func (n *Node) report(ctx context.Context) error {
 		n.current = written
 	}
 	n.mu.Unlock()
-	return nil
-}
-
-// same compares statuses without the times of heartbeats.
-func same(a, b *v1.NodeStatus) bool {
-	strip := func(s *v1.NodeStatus) *v1.NodeStatus {
-		s = s.DeepCopy()
-		for i := range s.Conditions {
-			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
-		}
-		return s
+	if !slices.Equal(podCIDRs(current), podCIDRs(written)) {
+		n.ReportNow() // the answer was faster than the watch, which won't see a change any more
 	}
-	return equality.Semantic.DeepEqual(strip(a), strip(b))
+	return nil
 }

@@ -13,7 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,14 +25,16 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 )
 
-// patience bounds how long a test waits for what must happen.
-const patience = 30 * time.Second
+// waitTimeout bounds how long a test waits for a condition.
+const waitTimeout = 30 * time.Second
 
 func start(t *testing.T, client *fake.Clientset, change func(*Config)) *Node {
 	t.Helper()
 	config := Config{
-		Client: client, Clock: clock.RealClock{}, Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30}),
-		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDRs: []string{"10.1.0.0/24"}, MaxPods: 110, MaxImages: 50,
+		Client: client, Clock: clock.RealClock{},
+		Engine:   hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30}),
+		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDRs: []string{"10.1.0.0/24"}, MaxPods: 110,
+		MaxImages:       50,
 		UpdateFrequency: 20 * time.Millisecond, ReportFrequency: time.Hour, LeaseSeconds: 1,
 	}
 	if change != nil {
@@ -50,9 +55,9 @@ func start(t *testing.T, client *fake.Clientset, change func(*Config)) *Node {
 
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", waitTimeout, what)
 		}
 	}
 }
@@ -75,12 +80,14 @@ func ready(node *v1.Node) bool {
 func TestNodeIsRegistered(t *testing.T) {
 	client := fake.NewClientset()
 	start(t, client, func(c *Config) {
-		c.Labels, c.Taints, c.Unschedulable = map[string]string{"disk": "ssd"}, []v1.Taint{{Key: "k", Effect: v1.TaintEffectNoSchedule}}, true
+		c.Labels, c.Taints, c.Unschedulable = map[string]string{"disk": "ssd"},
+			[]v1.Taint{{Key: "k", Effect: v1.TaintEffectNoSchedule}}, true
 		c.Reserved = v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m")}
 	})
 	await(t, "ready", func() bool { return ready(get(t, client)) })
 	node := get(t, client)
-	if node.Labels["disk"] != "ssd" || node.Labels[v1.LabelHostname] != "n1" || len(node.Spec.Taints) != 1 || !node.Spec.Unschedulable {
+	if node.Labels["disk"] != "ssd" || node.Labels[v1.LabelHostname] != "n1" || len(node.Spec.Taints) != 1 ||
+		!node.Spec.Unschedulable {
 		t.Errorf("registered as %+v", node)
 	}
 	capacity, allocatable := node.Status.Capacity[v1.ResourceCPU], node.Status.Allocatable[v1.ResourceCPU]
@@ -126,7 +133,8 @@ func TestDeletedNodeIsNotMadeAnew(t *testing.T) {
 	if err := n.ownLease(&coordinationv1.Lease{}); err == nil {
 		t.Error("a lease is made for a node that is gone")
 	}
-	if _, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the node that was recreated is reported on", func() bool { return ready(get(t, client)) })
@@ -148,6 +156,29 @@ func TestNodeWithoutNetworkIsNotReady(t *testing.T) {
 	await(t, "ready", func() bool { return ready(get(t, client)) })
 }
 
+// TestRangeThatComesWithAnAnswer checks that a node whose range was assigned between a report and its answer is
+// reported on again at once: the watch shows no change any more.
+func TestRangeThatComesWithAnAnswer(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependWatchReactor("nodes", clienttesting.DefaultWatchReactor(watch.NewFake(), nil))
+	var assigned atomic.Bool
+	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
+		if assigned.Swap(true) {
+			return false, nil, nil
+		}
+		nodes := v1.SchemeGroupVersion.WithResource("nodes")
+		object, err := client.Tracker().Get(nodes, "", "n1")
+		if err != nil {
+			return true, nil, err
+		}
+		node := object.(*v1.Node).DeepCopy()
+		node.Spec.PodCIDR = "10.2.0.0/24"
+		return false, nil, client.Tracker().Update(nodes, node, "")
+	})
+	start(t, client, func(c *Config) { c.PodCIDRs, c.UpdateFrequency, c.ReportFrequency = nil, time.Hour, 0 })
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+}
+
 func TestEventsAboutTheNode(t *testing.T) {
 	recorder := record.NewFakeRecorder(20)
 	client := fake.NewClientset()
@@ -159,7 +190,8 @@ func TestEventsAboutTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Normal Starting Starting kubelet.", "Normal NodeHasSufficientMemory Node n1 status is now: NodeHasSufficientMemory",
+		"Normal Starting Starting kubelet.",
+		"Normal NodeHasSufficientMemory Node n1 status is now: NodeHasSufficientMemory",
 		"Normal NodeHasNoDiskPressure Node n1 status is now: NodeHasNoDiskPressure",
 		"Normal NodeHasSufficientPID Node n1 status is now: NodeHasSufficientPID",
 		"Normal NodeReady Node n1 status is now: NodeReady",
@@ -169,7 +201,7 @@ func TestEventsAboutTheNode(t *testing.T) {
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			t.Fatalf("no event %q", want)
 		}
 	}
@@ -253,9 +285,33 @@ func TestDeclaredFeatures(t *testing.T) {
 	if !slices.IsSorted(got) {
 		t.Errorf("not sorted: %v", got)
 	}
-	for _, name := range []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"} {
+	for _, name := range []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+		"RestartAllContainersOnContainerExits"} {
 		if !slices.Contains(got, name) {
 			t.Errorf("%s is not declared", name)
 		}
+	}
+}
+
+func TestPressure(t *testing.T) {
+	client := fake.NewClientset()
+	start(t, client, func(c *Config) {
+		c.Pressure = func() []v1.NodeConditionType { return []v1.NodeConditionType{v1.NodeDiskPressure} }
+	})
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+	want := map[v1.NodeConditionType]string{
+		v1.NodeMemoryPressure: "False KubeletHasSufficientMemory kubelet has sufficient memory available",
+		v1.NodeDiskPressure:   "True KubeletHasDiskPressure kubelet has disk pressure",
+		v1.NodePIDPressure:    "False KubeletHasSufficientPID kubelet has sufficient PID available",
+	}
+	for _, c := range get(t, client).Status.Conditions {
+		text := string(c.Status) + " " + c.Reason + " " + c.Message
+		if expected, ok := want[c.Type]; ok && text != expected {
+			t.Errorf("%s: %s", c.Type, text)
+		}
+		delete(want, c.Type)
+	}
+	if len(want) > 0 {
+		t.Errorf("conditions are missing: %v", want)
 	}
 }

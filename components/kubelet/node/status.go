@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -59,23 +58,61 @@ func first(files ...string) string {
 // status is the node as it is now; what others wrote into current's status stays.
 func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	s := *current.Status.DeepCopy()
+	n.recordChanges(current)
 	s.NodeInfo = n.machine
+	if n.SwapBytes > 0 {
+		s.NodeInfo.Swap = &v1.NodeSwapStatus{Capacity: new(n.SwapBytes)}
+	}
 	s.DeclaredFeatures = declared()
 	s.Addresses = n.Addresses
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.Port
+	if n.VolumesInUse != nil {
+		s.VolumesInUse = n.VolumesInUse()
+		slices.Sort(s.VolumesInUse)
+	}
 	info, engineErr := n.Engine.Info(ctx)
 	if engineErr == nil {
 		n.engineSeen = n.Clock.Now()
+		s.RuntimeHandlers = []v1.NodeRuntimeHandler{{Features: &v1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: new(info.RecursiveReadOnly), UserNamespaces: new(false),
+		}}}
 		n.resources(info, &s)
 		if images, err := n.Engine.Images(ctx); err == nil {
 			s.Images = n.images(images)
 		}
 	}
-	n.setCondition(&s, v1.NodeCondition{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"})
-	n.setCondition(&s, v1.NodeCondition{Type: v1.NodeDiskPressure, Status: v1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"})
-	n.setCondition(&s, v1.NodeCondition{Type: v1.NodePIDPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"})
+	var lacks []v1.NodeConditionType
+	if n.Pressure != nil {
+		lacks = n.Pressure()
+	}
+	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
+		n.setCondition(&s, pressure(kind, slices.Contains(lacks, kind)))
+	}
 	n.setCondition(&s, n.ready(engineErr))
 	return s
+}
+
+// pressure is the condition that tells whether the node lacks something.
+func pressure(kind v1.NodeConditionType, lacks bool) v1.NodeCondition {
+	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse}
+	if lacks {
+		c.Status = v1.ConditionTrue
+	}
+	switch {
+	case kind == v1.NodeMemoryPressure && lacks:
+		c.Reason, c.Message = "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"
+	case kind == v1.NodeMemoryPressure:
+		c.Reason, c.Message = "KubeletHasSufficientMemory", "kubelet has sufficient memory available"
+	case kind == v1.NodeDiskPressure && lacks:
+		c.Reason, c.Message = "KubeletHasDiskPressure", "kubelet has disk pressure"
+	case kind == v1.NodeDiskPressure:
+		c.Reason, c.Message = "KubeletHasNoDiskPressure", "kubelet has no disk pressure"
+	case lacks:
+		c.Reason, c.Message = "KubeletHasInsufficientPID", "kubelet has insufficient PID available"
+	default:
+		c.Reason, c.Message = "KubeletHasSufficientPID", "kubelet has sufficient PID available"
+	}
+	return c
 }
 
 // ready tells whether pods can run here. An engine that fails to answer once may be busy: it has EngineGrace.
@@ -101,8 +138,28 @@ func (n *Node) ready(engineErr error) v1.NodeCondition {
 		}
 	}
 	return v1.NodeCondition{
-		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady",
+		Message: "kubelet is posting ready status",
 	}
+}
+
+// recordChanges tells, once each, that the machine was rebooted since the API server heard of it last, and that pods
+// are scheduled to it no more, or again.
+func (n *Node) recordChanges(current *v1.Node) {
+	before, now := current.Status.NodeInfo.BootID, n.machine.BootID
+	if before != "" && before != now && !n.rebootTold {
+		n.rebootTold = true
+		n.eventOf(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", n.Name, now))
+	}
+	if n.unschedulable == current.Spec.Unschedulable {
+		return
+	}
+	n.unschedulable = current.Spec.Unschedulable
+	reason := "NodeSchedulable"
+	if n.unschedulable {
+		reason = "NodeNotSchedulable"
+	}
+	n.event(reason, "Node "+n.Name+" status is now: "+reason)
 }
 
 // record tells of a condition that is new or has another status than before, as upstream's kubelet does: that a node is
@@ -110,12 +167,8 @@ func (n *Node) ready(engineErr error) v1.NodeCondition {
 func (n *Node) record(c *v1.NodeCondition, isNew bool) {
 	var reason string
 	switch {
-	case c.Type == v1.NodeMemoryPressure:
-		reason = "NodeHasSufficientMemory"
-	case c.Type == v1.NodeDiskPressure:
-		reason = "NodeHasNoDiskPressure"
-	case c.Type == v1.NodePIDPressure:
-		reason = "NodeHasSufficientPID"
+	case c.Type != v1.NodeReady:
+		reason = "Node" + strings.TrimPrefix(c.Reason, "Kubelet")
 	case isNew:
 		return
 	case c.Status == v1.ConditionTrue:
@@ -126,9 +179,11 @@ func (n *Node) record(c *v1.NodeCondition, isNew bool) {
 	n.event(reason, "Node "+n.Name+" status is now: "+reason)
 }
 
-func (n *Node) event(reason, message string) {
+func (n *Node) event(reason, message string) { n.eventOf(v1.EventTypeNormal, reason, message) }
+
+func (n *Node) eventOf(kind, reason, message string) {
 	ref := &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.Name, UID: types.UID(n.Name)}
-	n.Recorder.Event(ref, v1.EventTypeNormal, reason, message)
+	n.Recorder.Event(ref, kind, reason, message)
 }
 
 func (n *Node) setCondition(s *v1.NodeStatus, c v1.NodeCondition) {
@@ -149,41 +204,6 @@ func (n *Node) setCondition(s *v1.NodeStatus, c v1.NodeCondition) {
 	s.Conditions = append(s.Conditions, c)
 }
 
-// resources sets capacity and allocatable; extended resources that others advertise stay.
-func (n *Node) resources(info kruntime.Info, s *v1.NodeStatus) {
-	if s.Capacity == nil {
-		s.Capacity = v1.ResourceList{}
-	}
-	if s.Allocatable == nil {
-		s.Allocatable = v1.ResourceList{}
-	}
-	own := v1.ResourceList{
-		v1.ResourceCPU:    *resource.NewQuantity(int64(info.CPUs), resource.DecimalSI),
-		v1.ResourceMemory: *resource.NewQuantity(info.MemoryBytes, resource.BinarySI),
-		v1.ResourcePods:   *resource.NewQuantity(int64(n.MaxPods), resource.DecimalSI),
-	}
-	var disk unix.Statfs_t
-	if n.RootDir != "" && unix.Statfs(n.RootDir, &disk) == nil {
-		own[v1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(disk.Blocks)*int64(disk.Bsize), resource.BinarySI)
-	}
-	for name, quantity := range own {
-		s.Capacity[name] = quantity
-		left := quantity.DeepCopy()
-		if reserved, ok := n.Reserved[name]; ok {
-			left.Sub(reserved)
-			if left.Sign() < 0 {
-				left.Set(0)
-			}
-		}
-		s.Allocatable[name] = left
-	}
-	for name, quantity := range s.Capacity {
-		if _, ok := s.Allocatable[name]; !ok {
-			s.Allocatable[name] = quantity
-		}
-	}
-}
-
 // images lists the largest images, which matter most where a pod is placed.
 func (n *Node) images(found []kruntime.Image) []v1.ContainerImage {
 	var list []v1.ContainerImage
@@ -201,4 +221,27 @@ func (n *Node) images(found []kruntime.Image) []v1.ContainerImage {
 		list = list[:n.MaxImages]
 	}
 	return list
+}
+
+// same compares statuses without the times of heartbeats.
+func same(a, b *v1.NodeStatus) bool {
+	strip := func(s *v1.NodeStatus) *v1.NodeStatus {
+		s = s.DeepCopy()
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+		return s
+	}
+	return equality.Semantic.DeepEqual(strip(a), strip(b))
+}
+
+func (n *Node) labels() map[string]string {
+	labels := map[string]string{
+		v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: n.machine.Architecture,
+		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": n.machine.Architecture,
+	}
+	for key, value := range n.Labels {
+		labels[key] = value
+	}
+	return labels
 }

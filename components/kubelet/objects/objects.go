@@ -55,7 +55,8 @@ type Store struct {
 // New makes an empty store; changed is called with the pods that refer to an object that changed. Watches end
 // with ctx; call Wait afterwards.
 func New(ctx context.Context, client kubernetes.Interface, changed func([]types.UID)) *Store {
-	return &Store{ctx: ctx, client: client, changed: changed, items: map[key]*item{}, byPod: map[types.UID]map[key]bool{}}
+	return &Store{ctx: ctx, client: client, changed: changed, items: map[key]*item{},
+		byPod: map[types.UID]map[key]bool{}}
 }
 
 // Wait returns when all watches ended.

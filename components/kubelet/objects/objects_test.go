@@ -17,14 +17,16 @@ func user(uid, configMap, secret string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)},
 		Spec: v1.PodSpec{
-			Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: configMap}}}}},
+			Volumes: []v1.Volume{{Name: "v",
+				VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: configMap}}}}},
 			Containers: []v1.Container{{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: secret}}}}}},
 		},
 	}
 }
 
 func TestWatchedObjectsTellTheirPods(t *testing.T) {
-	client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm"}, Data: map[string]string{"k": "1"}})
+	client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm"},
+		Data: map[string]string{"k": "1"}})
 	changed := make(chan []types.UID, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := New(ctx, client, func(uids []types.UID) { changed <- uids })
@@ -49,7 +51,9 @@ func TestWatchedObjectsTellTheirPods(t *testing.T) {
 	for len(changed) > 0 {
 		<-changed
 	}
-	if _, err := client.CoreV1().ConfigMaps("ns").Update(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm"}, Data: map[string]string{"k": "2"}}, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("ns").Update(ctx,
+		&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm"},
+			Data: map[string]string{"k": "2"}}, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	uids := <-changed

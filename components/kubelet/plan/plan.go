@@ -32,8 +32,8 @@ type Input struct {
 	Limits Limits
 	// Started holds the IDs of containers whose startup probe (if any) passed.
 	Started map[string]bool
-	// Resources are what containers are to have, by name; running ones that have other are resized. Containers without an
-	// entry are left as they are.
+	// Resources are what containers are to have, by name; running ones that have other are resized. Containers without
+	// an entry are left as they are.
 	Resources map[string]runtime.Resources
 	// Renewed holds the IDs of containers that were stopped to be started again, whatever their restart policy.
 	Renewed map[string]bool
@@ -43,7 +43,7 @@ type Input struct {
 	Unhealthy map[string]Unhealthy
 }
 
-// Stop says since when a pod is ending, and how long its containers may take.
+// Stop is when the termination of a pod started, and its grace period.
 type Stop struct {
 	Since time.Time
 	Grace time.Duration
@@ -90,13 +90,14 @@ type Plan struct {
 	Backoff map[string]Backoff
 	// Renewed are the containers that are stopped to be started again, by ID: remember them.
 	Renewed []string
-	// Anew are the runs that ended for all containers to be started anew, by ID; Pending tells that none was since.
-	Anew    map[string]bool
-	Pending bool
+	// RestartAll holds the runs that RestartAllContainers ended, by ID; Pending tells that no container was started
+	// since.
+	RestartAll map[string]bool
+	Pending    bool
 	// WakeAt is when to plan again if nothing happens before; zero is never.
 	WakeAt time.Time
-	// Ended are the containers that ended for good, by name: whatever went wrong when they were started, how they ended is
-	// what counts.
+	// Ended are the containers that ended for good, by name: whatever went wrong when they were started, how they ended
+	// is what counts.
 	Ended map[string]bool
 	// Finished: the pod ended or is ending by itself; it will not be restarted.
 	Finished bool
@@ -112,19 +113,19 @@ type planner struct {
 	plan Plan
 }
 
-// Make decides.
-func Make(in *Input) Plan {
+// Compute returns the actions that bring the pod closer to its spec.
+func Compute(in *Input) Plan {
 	p := &planner{in: in, plan: Plan{Waiting: map[string]Waiting{}, Backoff: map[string]Backoff{}}}
 	switch stop, over := in.Stop, finished(in); {
 	case stop != nil:
 		p.stop(*stop)
 	case over:
 		p.plan.Finished = true
-		p.stop(Stop{Since: lastFinish(in.Observed), Grace: podGrace(in.Pod)})
+		p.stop(Stop{Since: lastFinish(in.Observed), Grace: Grace(in.Pod)})
 	default:
 		p.run()
 	}
-	p.plan.Anew, p.plan.Pending = anew(in)
+	p.plan.RestartAll, p.plan.Pending = restartAll(in)
 	p.plan.Ended = ended(in, in.Stop != nil || p.plan.Finished)
 	p.collect()
 	return p.plan
@@ -163,7 +164,8 @@ func (p *planner) replaceSandbox(old *runtime.Sandbox) {
 	waiting := false
 	for i := range p.in.Observed.Containers {
 		if c := &p.in.Observed.Containers[i]; c.State == runtime.Running {
-			p.stopContainer(c, p.in.Now.Add(podGrace(p.in.Pod)), "Pod sandbox changed, it will be killed and re-created.")
+			p.stopContainer(c, p.in.Now.Add(Grace(p.in.Pod)),
+				"Pod sandbox changed, it will be killed and re-created.")
 			waiting = true
 		}
 	}
@@ -182,7 +184,7 @@ func (p *planner) stopStrays(sandboxID string) {
 	for i := range p.in.Observed.Containers {
 		c := &p.in.Observed.Containers[i]
 		if c.State == runtime.Running && c.SandboxID != sandboxID {
-			p.stopContainer(c, p.in.Now.Add(podGrace(p.in.Pod)), "Container belongs to an earlier sandbox of the pod")
+			p.stopContainer(c, p.in.Now.Add(Grace(p.in.Pod)), "Container belongs to an earlier sandbox of the pod")
 		}
 	}
 	for i := range p.in.Observed.Sandboxes {
@@ -217,7 +219,8 @@ func (p *planner) initialize(sandboxID string) bool {
 			}
 			continue
 		}
-		if initialized || i < reached || (run != nil && run.State == runtime.Exited && run.ExitCode == 0 && run.StartErr == "") {
+		if initialized || i < reached || (run != nil && run.State == runtime.Exited && run.ExitCode == 0 &&
+			run.StartErr == "") {
 			continue // a pod initializes once per sandbox
 		}
 		p.keep(c, sandboxID)
@@ -246,7 +249,8 @@ func (p *planner) lastInit(sandboxID string) int {
 	return 0
 }
 
-// current is the newest run of a container in the sandbox, nil if it didn't run since the pod began (anew).
+// current returns the newest run of a container in the sandbox, nil if it has not run since the pod or
+// RestartAllContainers began.
 func (in *Input) current(name, sandboxID string) *runtime.Container {
 	if c := in.Observed.Container(name); c != nil && c.SandboxID == sandboxID && !in.past(c) {
 		return c
@@ -260,23 +264,24 @@ func (p *planner) keep(c *v1.Container, sandboxID string) {
 	switch {
 	case run == nil:
 		p.start(c.Name, 0)
-	case run.State == runtime.Created: // it never ran: it is made anew, and that is no restart
+	case run.State == runtime.Created: // it never ran: it is created again, which is no restart
 		p.start(c.Name, run.Attempt)
 	case run.State == runtime.Running:
-		p.judge(c, run)
+		p.checkRunning(c, run)
 	case run.State == runtime.Exited && run.SandboxID == sandboxID && !p.in.past(run):
 		if p.in.restarts(c, run) {
 			p.restart(c.Name, run)
 		}
-	default: // of an earlier sandbox, or of before all were started anew
+	default: // of an earlier sandbox, or from before RestartAllContainers
 		if IsInit(p.in.Pod, c.Name) || p.in.restarts(c, run) {
 			p.start(c.Name, run.Attempt+1)
 		}
 	}
 }
 
-func (p *planner) judge(c *v1.Container, run *runtime.Container) {
-	deadline := p.in.Now.Add(podGrace(p.in.Pod))
+// checkRunning stops or resizes a running container whose spec changed, or stops it when a probe failed.
+func (p *planner) checkRunning(c *v1.Container, run *runtime.Container) {
+	deadline := p.in.Now.Add(Grace(p.in.Pod))
 	if run.Hash != Hash(c) {
 		p.stopContainer(run, deadline, "Container "+c.Name+" definition changed, will be restarted")
 		return

@@ -45,14 +45,16 @@ func randomSim(random *rand.Rand) *sim {
 		s.in.Pod.Spec.InitContainers = append(s.in.Pod.Spec.InitContainers, c)
 	}
 	for i := range 1 + random.Intn(3) {
-		s.in.Pod.Spec.Containers = append(s.in.Pod.Spec.Containers, v1.Container{Name: fmt.Sprintf("c%d", i), Image: "image"})
+		s.in.Pod.Spec.Containers = append(s.in.Pod.Spec.Containers,
+			v1.Container{Name: fmt.Sprintf("c%d", i), Image: "image"})
 	}
 	if random.Intn(4) == 0 { // KEP-5532
 		own := v1.ContainerRestartPolicyNever
 		c := &s.in.Pod.Spec.Containers[0]
 		c.RestartPolicy, c.RestartPolicyRules = &own, []v1.ContainerRestartRule{{
-			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
-			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{1}},
+			Action: v1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn,
+				Values: []int32{1}},
 		}}
 	}
 	return s

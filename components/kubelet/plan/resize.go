@@ -6,8 +6,8 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// Resizes tells whether a container is to get other resources than a run of it has, and whether that takes a new run: its
-// resizePolicy says so (KEP-1287).
+// Resizes tells whether a container is to get other resources than a run of it has, and whether that takes a new run:
+// its resizePolicy says so (KEP-1287).
 func Resizes(c *v1.Container, run *runtime.Container, wanted map[string]runtime.Resources) (resizes, restart bool) {
 	want, known := wanted[c.Name]
 	if !known {

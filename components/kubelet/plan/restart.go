@@ -48,8 +48,9 @@ func (p *planner) restart(name string, run *runtime.Container) {
 	backoff := p.in.Backoff[name]
 	if left := backoff.Remaining(run.Finished, p.in.Now, p.in.Limits); left > 0 {
 		p.wake(p.in.Now.Add(left))
-		p.plan.Waiting[name] = Waiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
-			backoff.Delay, name, p.in.Pod.Name, p.in.Pod.Namespace, p.in.Pod.UID)}
+		p.plan.Waiting[name] = Waiting{Reason: "CrashLoopBackOff",
+			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+				backoff.Delay, name, p.in.Pod.Name, p.in.Pod.Namespace, p.in.Pod.UID)}
 		return
 	}
 	before := len(p.plan.Actions)
@@ -137,7 +138,8 @@ func finished(in *Input) bool {
 func ended(in *Input, over bool) map[string]bool {
 	names := map[string]bool{}
 	for _, c := range Containers(in.Pod) {
-		if run := in.Observed.Container(c.Name); run != nil && run.State == runtime.Exited && (over || !in.restarts(c, run)) {
+		if run := in.Observed.Container(c.Name); run != nil && run.State == runtime.Exited &&
+			(over || !in.restarts(c, run)) {
 			names[c.Name] = true
 		}
 	}
@@ -160,9 +162,10 @@ func lastFinish(observed *runtime.Pod) time.Time {
 	return last
 }
 
-func podGrace(pod *v1.Pod) time.Duration {
+// Grace is how long the pod has to end when it is stopped.
+func Grace(pod *v1.Pod) time.Duration {
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		return 30 * time.Second
+		return v1.DefaultTerminationGracePeriodSeconds * time.Second
 	}
 	return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 }

@@ -32,7 +32,8 @@ func newSim() *sim {
 	}}
 }
 
-// describe sets the pod from words: restart=Always grace=30 init=a,b:Always containers=c,d:Never/42; a rule with ! is about all containers
+// describe sets the pod from words: restart=Always grace=30 init=a,b:Always containers=c,d:Never/42; a rule with ! is
+// about all containers
 func (s *sim) describe(words []string) error {
 	spec := &s.in.Pod.Spec
 	for _, word := range words {
@@ -73,8 +74,9 @@ func containers(list string) []v1.Container {
 				}
 				n, _ := strconv.Atoi(strings.TrimSuffix(code, "!"))
 				c.RestartPolicyRules = []v1.ContainerRestartRule{{
-					Action:    action,
-					ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{int32(n)}},
+					Action: action,
+					ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn,
+						Values: []int32{int32(n)}},
 				}}
 			}
 		}
@@ -83,7 +85,7 @@ func containers(list string) []v1.Container {
 	return all
 }
 
-func (s *sim) plan() Plan { return Make(&s.in) }
+func (s *sim) plan() Plan { return Compute(&s.in) }
 
 // apply does what a plan says; stopped containers exit with 143.
 func (s *sim) apply(p Plan) {
@@ -93,14 +95,16 @@ func (s *sim) apply(p Plan) {
 	for name, backoff := range p.Backoff {
 		s.in.Backoff[name] = backoff
 	}
-	slices.SortStableFunc(s.in.Observed.Containers, func(a, b runtime.Container) int { return cmp.Compare(b.Attempt, a.Attempt) })
+	slices.SortStableFunc(s.in.Observed.Containers,
+		func(a, b runtime.Container) int { return cmp.Compare(b.Attempt, a.Attempt) })
 }
 
 func (s *sim) do(a Action) {
 	pod := s.in.Observed
 	switch a.Kind {
 	case CreateSandbox:
-		pod.Sandboxes = slices.Insert(pod.Sandboxes, 0, runtime.Sandbox{ID: fmt.Sprintf("sandbox-%d", a.Attempt), Attempt: a.Attempt, State: runtime.Running})
+		pod.Sandboxes = slices.Insert(pod.Sandboxes, 0,
+			runtime.Sandbox{ID: fmt.Sprintf("sandbox-%d", a.Attempt), Attempt: a.Attempt, State: runtime.Running})
 	case StartContainer:
 		id := fmt.Sprintf("%s-%d", a.Name, a.Attempt)
 		pod.Containers = slices.DeleteFunc(pod.Containers, func(c runtime.Container) bool { return c.ID == id })
@@ -111,7 +115,8 @@ func (s *sim) do(a Action) {
 			}
 		}
 		pod.Containers = slices.Insert(pod.Containers, 0, runtime.Container{
-			ID: id, Name: a.Name, Attempt: a.Attempt, SandboxID: pod.Sandboxes[0].ID, State: runtime.Running, Created: s.in.Now, Started: s.in.Now, Hash: hash,
+			ID: id, Name: a.Name, Attempt: a.Attempt, SandboxID: pod.Sandboxes[0].ID, State: runtime.Running,
+			Created: s.in.Now, Started: s.in.Now, Hash: hash,
 		})
 		s.in.Started[id] = true
 	case StopContainer:

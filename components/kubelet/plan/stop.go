@@ -69,12 +69,12 @@ func (p *planner) stopSandbox(id string) {
 	}
 }
 
-// collect removes runs that nobody needs: of each container the newest and the one before it are kept, and of
-// sandboxes the newest.
+// collect removes runs that are no longer needed: the two newest runs of each container are kept, and the newest
+// sandbox.
 func (p *planner) collect() {
 	kept := map[string]int{}
 	trigger := p.in.trigger()
-	beginning := p.in.beginning(trigger) // these two tell what was started anew
+	beginning := p.in.beginning(trigger) // these two tell which runs precede RestartAllContainers
 	for i := range p.in.Observed.Containers {
 		c := &p.in.Observed.Containers[i]
 		if kept[c.Name]++; kept[c.Name] > 2 && c.State != runtime.Running && c != trigger && c != beginning {

@@ -9,21 +9,22 @@ import (
 	"quintet.dev/quintet/components/kubelet/plan"
 )
 
-func (m *Manager) record(pod *v1.Pod, eventType, reason, message string) {
+func (c *Config) record(pod *v1.Pod, eventType, reason, message string) {
 	if pod.Name != "" {
-		m.Recorder.Event(reference(pod, ""), eventType, reason, message)
+		c.Recorder.Event(reference(pod, ""), eventType, reason, message)
 	}
 }
 
-func (m *Manager) recordContainer(pod *v1.Pod, c *v1.Container, eventType, reason, message string) {
-	path := fmt.Sprintf("spec.containers{%s}", c.Name)
-	if plan.IsInit(pod, c.Name) {
-		path = fmt.Sprintf("spec.initContainers{%s}", c.Name)
+func (c *Config) recordContainer(pod *v1.Pod, container *v1.Container, eventType, reason, message string) {
+	path := fmt.Sprintf("spec.containers{%s}", container.Name)
+	if plan.IsInit(pod, container.Name) {
+		path = fmt.Sprintf("spec.initContainers{%s}", container.Name)
 	}
-	if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(e v1.EphemeralContainer) bool { return e.Name == c.Name }) {
-		path = fmt.Sprintf("spec.ephemeralContainers{%s}", c.Name)
+	ephemeral := func(e v1.EphemeralContainer) bool { return e.Name == container.Name }
+	if slices.ContainsFunc(pod.Spec.EphemeralContainers, ephemeral) {
+		path = fmt.Sprintf("spec.ephemeralContainers{%s}", container.Name)
 	}
-	m.Recorder.Event(reference(pod, path), eventType, reason, message)
+	c.Recorder.Event(reference(pod, path), eventType, reason, message)
 }
 
 func reference(pod *v1.Pod, path string) *v1.ObjectReference {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/clock"
+	v1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -15,17 +15,18 @@ import (
 )
 
 func TestWhatIsRemovedIsForgotten(t *testing.T) {
-	w := newWorker(New(Config{Builder: &spec.Builder{}, Clock: clock.RealClock{}}), "u")
+	s := newState(&v1.Pod{})
 	for _, id := range []string{"there", "removed"} {
-		w.resize.renewed[id], w.messages[id], w.resize.tries[id] = true, "bye", time.Unix(1, 0)
+		s.resize.renewed[id], s.messages[id], s.resize.tries[id] = true, "bye", time.Unix(1, 0)
 	}
-	w.resize.tries["under way"] = time.Time{}
-	w.forgetRemoved(&runtime.Pod{Containers: []runtime.Container{{ID: "there"}}})
-	if !w.resize.renewed["there"] || len(w.resize.renewed) != 1 || w.messages["there"] == "" || len(w.messages) != 1 {
-		t.Errorf("left: %v, %v", w.resize.renewed, w.messages)
+	s.resize.tries["under way"] = time.Time{}
+	s.observed = runtime.Pod{Containers: []runtime.Container{{ID: "there"}}}
+	s.forgetRemoved()
+	if !s.resize.renewed["there"] || len(s.resize.renewed) != 1 || s.messages["there"] == "" || len(s.messages) != 1 {
+		t.Errorf("left: %v, %v", s.resize.renewed, s.messages)
 	}
-	if _, under := w.resize.tries["under way"]; !under || len(w.resize.tries) != 2 {
-		t.Errorf("left: %v", w.resize.tries)
+	if _, under := s.resize.tries["under way"]; !under || len(s.resize.tries) != 2 {
+		t.Errorf("left: %v", s.resize.tries)
 	}
 }
 

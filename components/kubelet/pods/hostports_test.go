@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -37,7 +36,7 @@ func (*portSpy) Forget(context.Context, types.UID) error { return nil }
 
 func (*portSpy) Sync(context.Context, []runtime.Pod) error { return nil }
 
-// A sandbox has its host ports before its containers start; one that can't have them is removed and told of.
+// A sandbox has its host ports before its containers start; one that can't have them is removed and reported.
 func TestSandboxGetsHostPorts(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)
@@ -57,16 +56,16 @@ func TestSandboxGetsHostPorts(t *testing.T) {
 			if err := engine.SetPodCIDRs(t.Context(), []string{"10.1.0.0/24"}); err != nil {
 				t.Fatal(err)
 			}
-			w := newWorker(New(Config{
-				Engine: engine, Builder: &spec.Builder{Virtual: true}, Recorder: events, Clock: clock.RealClock{},
-				NetworkReady: ready, HostPorts: ports,
-			}), "u")
-			w.logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
 			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
 			pod.Spec.Containers = []v1.Container{
 				{Name: "c", Ports: []v1.ContainerPort{{ContainerPort: 80, HostPort: test.port}}},
 			}
-			w.createSandbox(t.Context(), pod, 0, false)
+			start := newStarter(Config{
+				Engine: engine, Builder: &spec.Builder{Simulated: simulated}, Recorder: events,
+				Clock:        clock.RealClock{},
+				NetworkReady: ready, HostPorts: ports,
+			}, pod)
+			start.createSandbox(logTo(t.Context(), io.Discard), 0)
 			observed, err := engine.Pod(t.Context(), "u")
 			if err != nil {
 				t.Fatal(err)

@@ -11,9 +11,9 @@ const (
 	mostDigits = 16
 )
 
-// capQuantities returns the pod, or a copy of it whose quantities have no more than mostDigits digits before the decimal
-// point. A quantity such as 1e999999999 is valid, but to compare it with another one writes all its digits out. No node
-// has that much, so the pod is refused all the same.
+// capQuantities returns the pod, or a copy of it whose quantities have no more than mostDigits digits before the
+// decimal point. A quantity such as 1e999999999 is valid, but to compare it with another one writes all its digits out.
+// No node has that much, so the pod is refused all the same.
 func capQuantities(pod *v1.Pod) *v1.Pod {
 	if !anyTooLarge(pod) {
 		return pod
@@ -63,7 +63,7 @@ func anyTooLarge(pod *v1.Pod) bool {
 	return false
 }
 
-// resourceLists are what the pod and its containers ask for.
+// resourceLists are the resource lists of the pod and its containers.
 func resourceLists(pod *v1.Pod) []v1.ResourceList {
 	lists := []v1.ResourceList{pod.Spec.Overhead}
 	if r := pod.Spec.Resources; r != nil {

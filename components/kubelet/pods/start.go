@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,204 +13,218 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/hooks"
 	"quintet.dev/quintet/components/kubelet/images"
+	"quintet.dev/quintet/components/kubelet/metrics"
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/status"
+	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
-// act begins what was decided; it is called with the lock held.
-func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, decision *plan.Plan) {
-	var starts []plan.Action
-	for _, action := range decision.Actions {
-		switch action.Kind {
-		case plan.CreateSandbox, plan.StartContainer:
-			starts = append(starts, action)
-		case plan.ResizeContainer:
-			w.resizeContainer(ctx, pod, observed, action)
-		case plan.StopContainer:
-			w.stopContainer(ctx, pod, observed, action)
-		case plan.StopSandbox:
-			w.stopSandbox(ctx, action)
-		case plan.Remove:
-			w.remove(ctx, action)
-		}
+// startAll begins to make the sandbox, or to start containers one after the other. pod has its addresses.
+func (w *worker) startAll(ctx context.Context, pod *v1.Pod, actions []plan.Action) {
+	s := &w.state
+	ctx = w.occupy(ctx)
+	start := starter{
+		operations: &w.operations, pod: pod, sandbox: s.observed.Sandbox(), fresh: len(s.observed.Containers) == 0,
+		volumes: s.volumes, mounted: w.Volumes == nil || s.volumes != nil &&
+			!s.unmounted, mountFailures: s.mountFailures, prepared: map[string]prepared{},
 	}
-	for _, id := range decision.Renewed {
-		w.resize.renewed[id] = true
-	}
-	for name, backoff := range decision.Backoff {
-		w.backoff[name] = backoff
-	}
-	if len(starts) == 0 || w.busy {
-		return
-	}
-	startCtx, cancel := context.WithCancel(ctx)
-	w.busy, w.abort = true, cancel
-	for _, action := range starts {
+	for _, action := range actions {
 		if c := containerOf(pod, action.Name); c != nil && c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
-			w.starting[action.Name] = true // others are reported as soon as the engine says that they run
+			s.starting[action.Name] = true // others are reported as soon as the engine says that they run
+		}
+		if p, ok := s.prepared[action.Name]; ok {
+			start.prepared[action.Name] = p
+			delete(s.prepared, action.Name)
 		}
 	}
-	sandbox := observed.Sandbox()
-	w.ops.Go(func() {
-		defer cancel()
-		for _, action := range starts {
-			if startCtx.Err() != nil {
+	w.begin(func(tell func(result)) result {
+		start.tell = tell
+		for _, action := range actions {
+			if ctx.Err() != nil {
 				break
 			}
 			if action.Kind == plan.CreateSandbox {
-				w.createSandbox(startCtx, pod, action.Attempt, fresh(observed, action))
-				continue
+				tell(start.createSandbox(ctx, action.Attempt))
+			} else {
+				tell(start.start(ctx, action)) // each container is reported as soon as it runs
 			}
-			w.start(startCtx, pod, sandbox, action)
-			w.mu.Lock()
-			w.deeds++
-			delete(w.starting, action.Name)
-			w.mu.Unlock()
-			w.poke() // each container is reported as soon as it runs
 		}
-		w.mu.Lock()
-		w.deeds++
-		w.busy, w.abort = false, nil
-		clear(w.starting)
-		w.mu.Unlock()
-		w.poke()
+		return startsEnded{}
 	})
 }
 
-// fail notes why a container (or, with name "", the sandbox) could not be started.
-func (w *worker) fail(name string, why plan.Waiting, retryAt time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if why.Reason != "" {
-		w.failures[name] = why
+// starter starts the sandbox or containers of a pod. It belongs to one operation.
+type starter struct {
+	*operations
+	pod           *v1.Pod
+	sandbox       *runtime.Sandbox // of containers
+	fresh         bool             // the pod never had a container
+	volumes       map[string]volumes.Mounted
+	mounted       bool // all volumes are there
+	mountFailures int  // in a row, before this start
+	prepared      map[string]prepared
+	tell          func(result)
+}
+
+// sandboxCreated tells that a sandbox was made, or could not be.
+type sandboxCreated struct {
+	prepared map[string]prepared
+	retryAt  time.Time // zero unless it failed
+}
+
+func (r sandboxCreated) apply(_ context.Context, w *worker) {
+	w.state.changed()
+	for name, p := range r.prepared {
+		w.state.prepared[name] = p
 	}
-	w.notBefore[name] = retryAt
+	if !r.retryAt.IsZero() {
+		w.state.notBefore[""] = r.retryAt
+	}
+}
+
+// started tells that a container runs, and its postStart hook ended, or why it could not be started.
+type started struct {
+	name    string
+	aborted bool
+	failed  bool
+	why     plan.Waiting // of a failure; without reason it is not reported
+	retryAt time.Time
+}
+
+func (r started) apply(_ context.Context, w *worker) {
+	s := &w.state
+	s.changed()
+	delete(s.starting, r.name)
+	switch {
+	case r.aborted:
+	case !r.failed:
+		delete(s.failures, r.name)
+		delete(s.notBefore, r.name)
+	default:
+		if r.why.Reason != "" {
+			s.failures[r.name] = r.why
+		}
+		s.notBefore[r.name] = r.retryAt
+	}
+}
+
+// startsEnded tells that nothing more is started.
+type startsEnded struct{}
+
+func (startsEnded) apply(_ context.Context, w *worker) {
+	w.state.changed()
+	w.state.release()
+	clear(w.state.starting)
 }
 
 // createSandbox makes the volumes and the sandbox at the same time, as neither needs the other; the containers of a
 // fresh pod are made while the sandbox starts.
-func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int, fresh bool) {
-	if !pod.Spec.HostNetwork && !w.networkReady(ctx, pod) {
-		return
+func (s *starter) createSandbox(ctx context.Context, attempt int) sandboxCreated {
+	if !s.pod.Spec.HostNetwork && !s.networkReady(ctx) {
+		return sandboxCreated{}
 	}
 	if attempt > 0 {
-		w.m.record(pod, v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+		s.record(s.pod, v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	}
+	if err := s.prepareClaims(ctx); err != nil {
+		return sandboxCreated{retryAt: s.Clock.Now().Add(retryDelay)}
 	}
 	var mounting, preparing sync.WaitGroup
-	mounting.Go(func() { w.mount(ctx, pod) })
+	mounting.Go(func() { s.mount(ctx) })
 	var id string
-	sandbox, err := w.m.Builder.Sandbox(pod, attempt)
+	sandbox, err := s.Builder.Sandbox(s.pod, attempt)
 	if err == nil {
-		if fresh {
+		if attempt == 0 && s.fresh {
 			sandbox.Created = func(id string) {
 				preparing.Wait() // a sandbox is made twice where the first can't be started
 				preparing.Go(func() {
 					mounting.Wait()
-					w.prepare(ctx, pod, id)
+					s.prepare(ctx, id)
 				})
 			}
 		}
-		id, err = w.m.Engine.CreateSandbox(ctx, sandbox)
+		id, err = s.Engine.CreateSandbox(ctx, sandbox)
 	}
+	s.Metrics.PodStarted(err)
 	mounting.Wait()
 	preparing.Wait()
 	if err == nil {
-		err = w.openHostPorts(ctx, sandbox, id)
+		err = s.openHostPorts(ctx, sandbox, id)
 	}
+	created := sandboxCreated{prepared: s.prepared}
 	if err != nil && ctx.Err() == nil {
-		w.logger.Error(err, "Sandbox of the pod can't be made, will be retried", "pod", klog.KObj(pod), "attempt", attempt)
-		w.m.record(pod, v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
-		w.fail("", plan.Waiting{}, w.m.Clock.Now().Add(retryDelay))
+		klog.FromContext(ctx).Error(err, "Sandbox of the pod can't be made, will be retried",
+			"pod", klog.KObj(s.pod), "attempt", attempt)
+		s.record(s.pod, v1.EventTypeWarning, "FailedCreatePodSandBox",
+			fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		created.retryAt = s.Clock.Now().Add(retryDelay)
 	}
+	return created
 }
 
 // networkReady waits for the pod network, and tells that it does.
-func (w *worker) networkReady(ctx context.Context, pod *v1.Pod) bool {
+func (s *starter) networkReady(ctx context.Context) bool {
 	select {
-	case <-w.m.NetworkReady:
+	case <-s.NetworkReady:
 		return true
 	default:
 	}
-	w.m.record(pod, v1.EventTypeWarning, "NetworkNotReady", "network is not ready: the node has no pod network yet")
+	s.record(s.pod, v1.EventTypeWarning, "NetworkNotReady", "network is not ready: the node has no pod network yet")
 	select {
-	case <-w.m.NetworkReady:
+	case <-s.NetworkReady:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// mount makes the pod's volumes and tells whether all are there.
-func (w *worker) mount(ctx context.Context, pod *v1.Pod) bool {
-	if w.m.Volumes == nil {
-		return true
-	}
-	paths, err := w.m.Volumes.Mount(ctx, pod)
-	if err != nil && ctx.Err() == nil {
-		w.logger.Error(err, "Volumes of the pod can't be made, will be retried", "pod", klog.KObj(pod))
-		w.m.record(pod, v1.EventTypeWarning, "FailedMount", err.Error())
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.unmounted = err != nil
-	w.volumes, w.refreshed = paths, w.m.Clock.Now()
-	return err == nil
-}
-
-// freshen writes volumes anew when something they show changed, or a minute passed (tokens grow old).
-func (w *worker) freshen(ctx context.Context, pod *v1.Pod, now time.Time) {
-	w.mu.Lock()
-	due := w.m.Volumes != nil && !w.busy && (w.stale || now.Sub(w.refreshed) >= w.m.Resync)
-	if due {
-		w.stale = false
-	}
-	ending := w.ending != nil
-	w.mu.Unlock()
-	if !due || ending {
-		return
-	}
-	w.m.Objects.Register(pod)
-	w.mount(ctx, pod)
-}
-
-// start brings one container up. pod has its addresses.
-func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbox, action plan.Action) {
-	c := containerOf(pod, action.Name)
-	why, err := w.tryStart(ctx, pod, c, sandbox, action.Attempt)
+// start brings one container up.
+func (s *starter) start(ctx context.Context, action plan.Action) started {
+	c := containerOf(s.pod, action.Name)
+	reason, err := s.tryStart(ctx, c, action.Attempt)
 	if ctx.Err() != nil {
-		return
+		return started{name: c.Name, aborted: true}
 	}
+	s.Metrics.ContainerStarted(metrics.ContainerType(s.pod, c.Name), startFailure(reason, err))
 	if err == nil {
-		w.mu.Lock()
-		w.deeds++ // with what follows: a look at the run before this one must not find that it waits
-		delete(w.failures, c.Name)
-		delete(w.notBefore, c.Name)
-		w.mu.Unlock()
-		return
+		return started{name: c.Name}
 	}
-	w.logger.Error(err, "Container can't be started", "pod", klog.KObj(pod), "container", c.Name, "attempt", action.Attempt, "reason", why)
-	retryAt := w.m.Clock.Now().Add(retryDelay)
+	klog.FromContext(ctx).Error(err, "Container can't be started", "pod", klog.KObj(s.pod), "container", c.Name,
+		"attempt", action.Attempt, "reason", reason)
+	retryAt := s.Clock.Now().Add(retryDelay)
 	var image *images.Error
 	switch {
+	case errors.Is(err, errVolumes):
+		retryAt = s.Clock.Now().Add(mountDelay(s.mountFailures))
 	case errors.As(err, &image):
-		if at := w.m.Images.RetryAt(w.uid, c.Image); !at.IsZero() {
+		if at := s.Images.RetryAt(s.uid, failedImage(c, err)); !at.IsZero() {
 			retryAt = at
 			if image.Reason == "ErrImagePull" { // soon after, the status tells that it waits
-				retryAt = w.m.Clock.Now().Add(min(time.Second, at.Sub(w.m.Clock.Now())))
+				retryAt = s.Clock.Now().Add(min(time.Second, at.Sub(s.Clock.Now())))
 			}
 		}
-	case why == "RunContainerError" && !w.untouched(ctx, c.Name):
+	case reason == "RunContainerError" && !s.untouched(ctx, c.Name):
 		retryAt = time.Time{} // the container that did not start backs off as one that crashed
 	}
-	if image == nil && why != "" && why != "PostStartHookError" {
-		w.m.recordContainer(pod, c, v1.EventTypeWarning, "Failed", "Error: "+err.Error())
+	if image == nil && reason != "" && reason != "PostStartHookError" {
+		s.recordContainer(s.pod, c, v1.EventTypeWarning, "Failed", "Error: "+err.Error())
 	}
-	w.fail(c.Name, plan.Waiting{Reason: why, Message: err.Error()}, retryAt)
+	return started{name: c.Name, failed: true, why: plan.Waiting{Reason: reason, Message: err.Error()},
+		retryAt: retryAt}
+}
+
+// startFailure is the reason of a failure to start, "" if there was none.
+func startFailure(reason string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return cmp.Or(reason, "Unknown")
 }
 
 // untouched tells that the engine did not get as far as starting a container: it doesn't count as one that ended.
-func (w *worker) untouched(ctx context.Context, name string) bool {
-	observed, err := w.m.Engine.Pod(ctx, w.uid)
+func (o *operations) untouched(ctx context.Context, name string) bool {
+	observed, err := o.Engine.Pod(ctx, o.uid)
 	if err != nil {
 		return true
 	}
@@ -218,44 +233,31 @@ func (w *worker) untouched(ctx context.Context, name string) bool {
 }
 
 // tryStart does the steps; the reason it returns with an error is the one a status reports.
-func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, sandbox *runtime.Sandbox, attempt int) (string, error) {
-	id, ok := w.ready(c.Name, sandbox.ID, attempt)
+func (s *starter) tryStart(ctx context.Context, c *v1.Container, attempt int) (string, error) {
+	id, ok := s.ready(c.Name, attempt)
 	if ok {
-		if err := w.m.Builder.Hosts(pod); err != nil { // now the address is known
+		if err := s.Builder.Hosts(s.pod); err != nil { // now the address is known
 			return "CreateContainerConfigError", err
 		}
 	} else {
 		var reason string
 		var err error
-		if id, reason, err = w.make(ctx, pod, c, sandbox, attempt); err != nil {
+		if id, reason, err = s.make(ctx, c, s.sandbox.ID, attempt); err != nil {
 			return reason, err
 		}
 	}
-	if err := w.m.Engine.Start(ctx, id); err != nil {
+	if err := ctx.Err(); err != nil {
+		return "", err // the pod is ending by now
+	}
+	if err := s.Engine.Start(ctx, id); err != nil {
 		return "RunContainerError", err
 	}
-	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Started", "Container started")
-	return w.postStart(ctx, pod, c, id)
-}
-
-var errVolumes = errors.New("volumes are not ready")
-
-// mounted returns the paths of the volumes. They are made first by a kubelet that was restarted, or if they could not
-// be made before.
-func (w *worker) mounted(ctx context.Context, pod *v1.Pod) (map[string]string, bool) {
-	if w.m.Volumes == nil {
-		return nil, true
+	if err := s.Cgroups.SetContainer(s.uid, status.QOS(s.pod), id, s.Builder.ContainerSettings(s.pod, c)); err != nil {
+		klog.FromContext(ctx).Error(err, "Control group of the container can't be set up", "pod", klog.KObj(s.pod),
+			"container", c.Name)
 	}
-	w.mu.Lock()
-	paths, ok := w.volumes, w.volumes != nil && !w.unmounted
-	w.mu.Unlock()
-	if ok {
-		return paths, true
-	}
-	ok = w.mount(ctx, pod)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.volumes, ok
+	s.recordContainer(s.pod, c, v1.EventTypeNormal, "Started", "Container started")
+	return s.postStart(ctx, c, id)
 }
 
 func imageReason(err error) string {
@@ -267,17 +269,17 @@ func imageReason(err error) string {
 }
 
 // postStart runs the hook; a container whose hook fails is killed.
-func (w *worker) postStart(ctx context.Context, pod *v1.Pod, c *v1.Container, id string) (string, error) {
-	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil || w.m.Builder.Virtual {
+func (s *starter) postStart(ctx context.Context, c *v1.Container, id string) (string, error) {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil || s.Builder.Simulated.Processes {
 		return "", nil
 	}
-	err := w.m.Hooks.Lifecycle(ctx, hooks.Target{ID: id, PodIP: pod.Status.PodIP, Container: c}, c.Lifecycle.PostStart)
+	err := s.Hooks.Lifecycle(ctx, hooks.Target{ID: id, PodIP: s.pod.Status.PodIP, Container: c}, c.Lifecycle.PostStart)
 	if err == nil || ctx.Err() != nil {
 		return "", nil
 	}
-	w.m.recordContainer(pod, c, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
-	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Killing", "FailedPostStartHook")
-	w.kill(ctx, pod, c, id, graceOf(pod))
+	s.recordContainer(s.pod, c, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
+	s.recordContainer(s.pod, c, v1.EventTypeNormal, "Killing", "FailedPostStartHook")
+	s.kill(ctx, s.pod, c, id, plan.Grace(s.pod))
 	return "PostStartHookError", err
 }
 
@@ -297,13 +299,13 @@ func containerOf(pod *v1.Pod, name string) *v1.Container {
 }
 
 // target is the container whose processes an ephemeral container asks to see, "" for none.
-func (w *worker) target(ctx context.Context, pod *v1.Pod, name string) string {
+func (o *operations) target(ctx context.Context, pod *v1.Pod, name string) string {
 	for i := range pod.Spec.EphemeralContainers {
 		e := &pod.Spec.EphemeralContainers[i]
 		if e.Name != name || e.TargetContainerName == "" {
 			continue
 		}
-		observed, err := w.m.Engine.Pod(ctx, w.uid)
+		observed, err := o.Engine.Pod(ctx, o.uid)
 		if err != nil {
 			return ""
 		}

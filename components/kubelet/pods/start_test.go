@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
 
@@ -18,6 +20,22 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/spec"
 )
+
+// simulated is what the hollow engine simulates.
+var simulated = runtime.Simulated{Files: true, Processes: true, Network: true}
+
+// newStarter makes a starter for a pod of which nothing was started yet, in sandbox "s", but for the container "c".
+func newStarter(config Config, pod *v1.Pod) *starter {
+	return &starter{
+		operations: &operations{Config: &config, uid: pod.UID}, pod: pod, sandbox: &runtime.Sandbox{ID: "s"},
+		prepared: map[string]prepared{"c": {id: "id", sandbox: "s"}}, tell: func(result) {},
+	}
+}
+
+// logTo is ctx with a logger that writes to w.
+func logTo(ctx context.Context, w io.Writer) context.Context {
+	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w))))
+}
 
 // broken is an engine that can't start anything.
 type broken struct {
@@ -35,31 +53,33 @@ func (broken) CreateSandbox(context.Context, *runtime.SandboxSpec) (string, erro
 	return "", errors.New("no address left")
 }
 
-// What can't be started is told of in an event, for users, and in the log, for whoever looks at the node.
+// A failed start is reported in an event, for users, and in the log, for the node's administrator.
 func TestFailedStartsAreToldOf(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	ready := make(chan struct{})
 	close(ready)
-	m := New(Config{
-		Engine: broken{}, Builder: &spec.Builder{Virtual: true}, Recorder: events, Clock: clock.RealClock{}, NetworkReady: ready,
-	})
+	config := Config{
+		Engine: broken{}, Builder: &spec.Builder{Simulated: simulated}, Recorder: events, Clock: clock.RealClock{},
+		NetworkReady: ready,
+	}
 	var log bytes.Buffer
-	w := newWorker(m, "u")
-	w.logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+	ctx := logTo(t.Context(), &log)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+	start := newStarter(config, pod)
 	for _, test := range []struct {
 		act   func()
 		event string
 		log   []string
 	}{
 		{
-			act:   func() { w.createSandbox(t.Context(), pod, 0, false) },
+			act:   func() { start.createSandbox(ctx, 0) },
 			event: "Warning FailedCreatePodSandBox Failed to create pod sandbox: no address left",
 			log:   []string{"no address left", `pod="ns/p"`},
 		},
 		{
 			act: func() {
-				w.createSandbox(t.Context(), pod, 1, false)
+				start.createSandbox(ctx, 1)
 				changed := <-events.Events
 				<-events.Events // that it failed
 				events.Events <- changed
@@ -67,10 +87,7 @@ func TestFailedStartsAreToldOf(t *testing.T) {
 			event: "Normal SandboxChanged Pod sandbox changed, it will be killed and re-created.",
 		},
 		{
-			act: func() {
-				w.prepared["c"] = prepared{id: "id", sandbox: "s"}
-				w.start(t.Context(), pod, &runtime.Sandbox{ID: "s"}, plan.Action{Kind: plan.StartContainer, Name: "c"})
-			},
+			act:   func() { start.start(ctx, plan.Action{Kind: plan.StartContainer, Name: "c"}) },
 			event: "Warning Failed Error: no space left on device",
 			log:   []string{"no space left on device", `pod="ns/p"`, `container="c"`, `reason="RunContainerError"`},
 		},
@@ -93,17 +110,18 @@ func TestFailedStartsAreToldOf(t *testing.T) {
 	}
 }
 
-// A start that the engine refuses without taking note of it is tried again after a while, not at once and for ever; what the
-// engine noted is left to the back-off of containers that end.
+// A start that the engine refuses without taking note of it is tried again after a while, not at once and for ever;
+// what the engine noted is left to the back-off of containers that end.
 func TestRefusedStartsWait(t *testing.T) {
-	for left, waits := range map[runtime.State]bool{runtime.Created: true, runtime.Exited: false, runtime.Running: false} {
-		w := newWorker(New(Config{
-			Engine: broken{left: left}, Builder: &spec.Builder{Virtual: true}, Recorder: &record.FakeRecorder{}, Clock: clock.RealClock{},
-		}), "u")
-		w.prepared["c"] = prepared{id: "id", sandbox: "s"}
+	for left, waits := range map[runtime.State]bool{runtime.Created: true, runtime.Exited: false,
+		runtime.Running: false} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
-		w.start(t.Context(), pod, &runtime.Sandbox{ID: "s"}, plan.Action{Kind: plan.StartContainer, Name: "c"})
-		if got := !w.notBefore["c"].IsZero(); got != waits {
+		start := newStarter(Config{
+			Engine: broken{left: left}, Builder: &spec.Builder{Simulated: simulated}, Recorder: &record.FakeRecorder{},
+			Clock: clock.RealClock{},
+		}, pod)
+		r := start.start(t.Context(), plan.Action{Kind: plan.StartContainer, Name: "c"})
+		if got := !r.retryAt.IsZero(); !r.failed || got != waits {
 			t.Errorf("%s: waits: %v, want %v", left, got, waits)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/klog/v2"
 
@@ -17,6 +16,8 @@ import (
 )
 
 const (
+	// evicted is the reason of pods that the node ends for what they take, or for what it lacks.
+	evicted = "Evicted"
 	// storagePeriod is how often the space that pods take on the node's disk is compared with their limits.
 	storagePeriod = 10 * time.Second
 	// evictionGrace is what a pod gets to end that took more than it may.
@@ -37,16 +38,17 @@ func (m *Manager) guardStorage(ctx context.Context) {
 			return
 		case <-ticker.C():
 		}
-		for _, pod := range m.others("") {
+		for _, pod := range m.admission.others("") {
 			if !limitsStorage(pod) || spec.Critical(pod) {
 				continue
 			}
 			message, err := m.exceeds(ctx, disks, pod)
 			if err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Disk space of the pod can't be measured, will be retried", "pod", klog.KObj(pod))
+				klog.FromContext(ctx).Error(err, "Disk space of the pod can't be measured, will be retried", "pod",
+					klog.KObj(pod))
 			}
 			if message != "" {
-				m.evict(pod.UID, message)
+				m.post(pod.UID, func(e *events) { e.evict = &rejection{reason: evicted, message: message, within: evictionGrace} })
 			}
 		}
 	}
@@ -107,12 +109,14 @@ func (m *Manager) exceeds(ctx context.Context, disks runtime.Disks, pod *v1.Pod)
 	}
 	limit, limited := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
 	if limited && beyond(total, &limit) {
-		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()), nil
+		return fmt.Sprintf(
+			"Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()), nil
 	}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if limit := c.Resources.Limits.StorageEphemeral(); !limit.IsZero() && beyond(running[c.Name], limit) {
-			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String()), nil
+			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String()),
+				nil
 		}
 	}
 	return "", nil
@@ -120,21 +124,4 @@ func (m *Manager) exceeds(ctx context.Context, disks runtime.Disks, pod *v1.Pod)
 
 func beyond(used int64, limit *resource.Quantity) bool {
 	return limit.CmpInt64(used) < 0
-}
-
-// evict ends a pod for what it takes from others.
-func (m *Manager) evict(uid types.UID, message string) {
-	m.mu.Lock()
-	w := m.workers[uid]
-	m.mu.Unlock()
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.gone || w.rejected != nil || w.over() {
-		return
-	}
-	w.reject(w.pod, &rejection{reason: "Evicted", message: message, within: evictionGrace})
-	w.poke()
 }

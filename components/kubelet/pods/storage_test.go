@@ -51,13 +51,22 @@ func TestExceedsStorage(t *testing.T) {
 		want       string
 		unlimited  bool
 	}{
-		"no limit":          {containers: []v1.Container{{Name: "c"}}, written: 9 * mega, unlimited: true},
-		"within":            {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega, logs: mega / 2},
-		"writes too much":   {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}, {Name: "d", Resources: limit("9Mi")}}, written: 6 * mega, want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
-		"says too much":     {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}, {Name: "d", Resources: limit("9Mi")}}, logs: 6 * mega, want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
-		"all together":      {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega, file: 2 * mega, volume: &unbounded, want: "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "},
-		"wrote, and ended":  {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 9 * mega, state: runtime.Exited},
-		"the volume":        {containers: []v1.Container{{Name: "c"}}, file: 2 * mega, volume: &small, want: "Usage of EmptyDir volume \"v\" exceeds the limit \"1Mi\". "},
+		"no limit": {containers: []v1.Container{{Name: "c"}}, written: 9 * mega, unlimited: true},
+		"within": {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega,
+			logs: mega / 2},
+		"writes too much": {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")},
+			{Name: "d", Resources: limit("9Mi")}}, written: 6 * mega,
+			want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
+		"says too much": {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")},
+			{Name: "d", Resources: limit("9Mi")}}, logs: 6 * mega,
+			want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
+		"all together": {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega,
+			file: 2 * mega, volume: &unbounded,
+			want: "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "},
+		"wrote, and ended": {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 9 * mega,
+			state: runtime.Exited},
+		"the volume": {containers: []v1.Container{{Name: "c"}}, file: 2 * mega, volume: &small,
+			want: "Usage of EmptyDir volume \"v\" exceeds the limit \"1Mi\". "},
 		"within the volume": {containers: []v1.Container{{Name: "c"}}, file: mega / 2, volume: &small},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +78,8 @@ func TestExceedsStorage(t *testing.T) {
 				usage: map[string]runtime.DiskUsage{"1": {Written: test.written, Logs: test.logs}},
 			}
 			m := New(Config{Builder: &spec.Builder{}, Engine: engine, Volumes: &volumes.Manager{Root: t.TempDir()}})
-			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{Containers: test.containers}}
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"},
+				Spec: v1.PodSpec{Containers: test.containers}}
 			if test.volume != nil {
 				pod.Spec.Volumes = []v1.Volume{*test.volume}
 				dir := filepath.Join(m.Volumes.Root, "pods/u/volumes/kubernetes.io~empty-dir/v")
@@ -107,20 +117,19 @@ func TestUnmeasuredStorage(t *testing.T) {
 	}
 }
 
-// An evicted pod has a second to end, whatever it asks for.
+// An evicted pod has a grace period of one second, whatever its own.
 func TestEvict(t *testing.T) {
 	m := New(Config{Builder: &spec.Builder{}, Recorder: record.NewFakeRecorder(1)})
 	m.Set(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}})
 	w := m.workers["u"]
-	w.admitted = true
-	m.evict("u", "too large")
-	if w.rejected == nil || w.rejected.reason != "Evicted" || w.rejected.never {
-		t.Fatalf("rejected: %+v", w.rejected)
+	w.adopt()
+	w.receive(events{evict: &rejection{reason: evicted, message: "too large", within: evictionGrace}})
+	s := &w.state
+	if s.rejected == nil || s.rejected.reason != "Evicted" || s.rejected.never {
+		t.Fatalf("rejected: %+v", s.rejected)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.decideEnd(time.Now())
-	if w.ending == nil || w.ending.Grace != time.Second {
-		t.Errorf("ending: %+v", w.ending)
+	s.decideEnd(time.Now())
+	if s.ending == nil || s.ending.Grace != time.Second {
+		t.Errorf("ending: %+v", s.ending)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/spec"
 )
 
-// A pod that asks for what no engine of this kind can give fails before it begins; one that runs already goes on.
+// A pod with features that the engine does not support fails before it starts; a running one continues.
 func TestUnsupportedPodsFail(t *testing.T) {
 	no := false
 	for name, observed := range map[string]runtime.Pod{
@@ -20,16 +20,15 @@ func TestUnsupportedPodsFail(t *testing.T) {
 	} {
 		recorder := record.NewFakeRecorder(1)
 		m := New(Config{
-			Builder: &spec.Builder{}, Recorder: recorder, Clock: clock.RealClock{}, Node: func() *v1.Node { return nil },
+			Builder: &spec.Builder{}, Recorder: recorder, Clock: clock.RealClock{},
+			Node: func() *v1.Node { return nil },
 		})
-		w := newWorker(m, "u")
-		w.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{HostUsers: &no}}
-		w.mu.Lock()
-		w.admit(t.Context(), &observed)
-		refused := w.rejected != nil && w.rejected.reason == "PodFeatureUnsupported" && w.rejected.never
-		w.mu.Unlock()
-		if refused != (name == "new") || w.admitted == refused || len(recorder.Events) > 0 != refused {
-			t.Errorf("%s: refused: %+v, admitted: %v, %d events", name, w.rejected, w.admitted, len(recorder.Events))
+		w := newWorker(m, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{HostUsers: &no}})
+		w.state.observed = observed
+		decided, s := w.admit(t.Context()), &w.state
+		refused := s.rejected != nil && s.rejected.reason == "PodFeatureUnsupported" && s.rejected.never
+		if !decided || refused != (name == "new") || s.admitted == refused || len(recorder.Events) > 0 != refused {
+			t.Errorf("%s: refused: %+v, admitted: %v, %d events", name, s.rejected, s.admitted, len(recorder.Events))
 		}
 	}
 }

@@ -2,408 +2,303 @@ package pods
 
 import (
 	"context"
-	"maps"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/plan"
-	"quintet.dev/quintet/components/kubelet/probes"
-	"quintet.dev/quintet/components/kubelet/runtime"
-	"quintet.dev/quintet/components/kubelet/status"
 )
 
 // retryDelay is how long to wait before starting again what could not be started.
 const retryDelay = 10 * time.Second
 
-// worker looks after one pod. Its goroutine observes, plans and reports; what takes time (starting, stopping) runs
-// in goroutines of its own, which note what they did under the lock and poke the worker.
+// worker syncs one pod. Its goroutine owns the state: it takes events from the inbox and results of operations,
+// and begins operations, each of which runs in a goroutine of its own. It never waits for the engine or the API.
+//
+// Events and results lead to an observation of the pod in the engine (observe.go), and that to a decision (sync). The
+// decision begins operations: start.go, stop.go, mount.go, hostports.go, resize.go, pod_limits.go and remove.go. What
+// others read of the pod is published as a snapshot.
 type worker struct {
-	m        *Manager
-	uid      types.UID
-	wake     chan struct{}
-	launched bool // guarded by the manager's lock
-	logger   klog.Logger
+	operations
+	m         *Manager
+	launched  bool // guarded by the manager's lock
+	leaving   bool // the pod left its source; guarded by the manager's lock
+	inbox     *inbox
+	results   chan message
+	published atomic.Pointer[snapshot]
+	seen      time.Time // when the worker was launched
 
-	mu       sync.Mutex
-	pod      *v1.Pod // newest version seen; a made-up one for containers that nobody asked for
-	gone     bool    // it left the API
-	admitted bool
-	rejected *rejection
-	ending   *plan.Stop
-	status   *v1.PodStatus // last computed
-	stale    bool          // volumes are to be rewritten
-
-	busy      bool
-	abort     context.CancelFunc // ends the start under way
-	starting  map[string]bool    // containers whose start is complete only after their postStart hook
-	stopping  map[string]time.Time
-	failures  map[string]plan.Waiting
-	notBefore map[string]time.Time
-	backoff   map[string]plan.Backoff
-	prepared  map[string]prepared // by name of container
-	volumes   map[string]string
-	messages  map[string]string
-	refreshed time.Time
-	unmounted bool // the last attempt to make volumes failed
-	resize    resize
-	freed     bool // other pods may have what this one no longer needs
-	// deeds counts what operations finished: what was observed before one finished is not true any more.
-	deeds int
-	ops   sync.WaitGroup
+	state   state
+	running int // operations under way
 }
 
-func newWorker(m *Manager, uid types.UID) *worker {
-	return &worker{
-		m: m, uid: uid, wake: make(chan struct{}, 1),
-		starting: map[string]bool{}, stopping: map[string]time.Time{}, failures: map[string]plan.Waiting{},
-		resize:    resize{tries: map[string]time.Time{}, renewed: map[string]bool{}},
-		notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{}, messages: map[string]string{}, prepared: map[string]prepared{},
-	}
+// result is what came of an operation, or of a part of it. The worker's goroutine applies it.
+type result interface {
+	apply(ctx context.Context, w *worker)
 }
 
-func (w *worker) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it will look anyway
-	}
+// message is a result on its way to the worker.
+type message struct {
+	result
+	last bool // the operation has ended
 }
 
-// set takes in a version of the pod and tells whether it asks for a look.
-func (w *worker) set(pod *v1.Pod) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.pod
-	w.pod = pod
-	if old == nil {
-		return true
+// newWorker makes a worker that does not run yet.
+func newWorker(m *Manager, pod *v1.Pod) *worker {
+	w := &worker{
+		operations: operations{Config: &m.Config, uid: pod.UID}, m: m,
+		inbox: newInbox(), results: make(chan message), state: newState(pod),
 	}
-	sameStatus := w.status != nil && equality.Semantic.DeepEqual(&pod.Status, w.status)
-	sameMeta := pod.Generation == old.Generation && (pod.DeletionTimestamp == nil) == (old.DeletionTimestamp == nil) &&
-		equality.Semantic.DeepEqual(pod.DeletionGracePeriodSeconds, old.DeletionGracePeriodSeconds) &&
-		equality.Semantic.DeepEqual(pod.Labels, old.Labels) && equality.Semantic.DeepEqual(pod.Annotations, old.Annotations)
-	if !equality.Semantic.DeepEqual(pod.Labels, old.Labels) || !equality.Semantic.DeepEqual(pod.Annotations, old.Annotations) {
-		w.stale = true // the downward API shows them
-	}
-	return !sameStatus || !sameMeta || !equality.Semantic.DeepEqual(&pod.Spec, &old.Spec)
+	w.publish()
+	return w
 }
 
-// knowsNewer tells that a version of the pod that came after this one was seen.
-func (w *worker) knowsNewer(pod *v1.Pod) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.pod == nil {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, w.pod.ResourceVersion)
-	return err == nil && order < 0
-}
-
-func (w *worker) setGone(pod *v1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pod, w.gone = pod, true
-}
-
-func (w *worker) refresh() {
-	w.mu.Lock()
-	w.stale = true
-	clear(w.notBefore) // what was missing may be there now
-	w.mu.Unlock()
-	w.poke()
-}
-
-func (w *worker) current() *v1.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.gone {
-		return nil
-	}
-	pod := w.pod
-	if pod != nil && w.status != nil {
-		pod = pod.DeepCopy()
-		pod.Status = *w.status.DeepCopy()
-	}
-	return pod
-}
-
-// claims returns the pod if it was admitted and has not ended. One that left the API claims nothing, though it may still
-// be ending: the scheduler, and the client that deleted it by force, count on its place.
-func (w *worker) claims() *v1.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.pod == nil || w.gone || !w.admitted || w.rejected != nil {
-		return nil
-	}
-	phase := w.pod.Status.Phase
-	if w.status != nil {
-		phase = w.status.Phase
-	}
-	if ended(phase) {
-		return nil
-	}
-	if w.resize.allocated == nil || w.resize.settled(w.pod) {
-		return w.pod
-	}
-	pod := w.pod.DeepCopy()
-	w.resize.allocate(pod)
-	return pod
-}
-
-func (w *worker) run(ctx context.Context) {
-	w.logger = klog.FromContext(ctx).WithValues("podUID", w.uid)
-	w.mu.Lock()
-	pod := w.pod
-	w.mu.Unlock()
-	w.m.Objects.Register(pod)
-	defer func() {
-		w.ops.Wait()
-		w.m.probes.Forget(w.uid)
-		w.m.Objects.Unregister(w.uid)
+// begin runs an operation. Results passed to tell are applied while the operation continues.
+func (w *worker) begin(operation func(tell func(result)) result) {
+	w.running++
+	go func() {
+		last := operation(func(r result) { w.results <- message{result: r} })
+		w.results <- message{result: last, last: true}
 	}()
-	for {
-		next, done := w.look(ctx)
-		if done {
-			w.m.forget(w.uid)
-			return
+}
+
+// run syncs the pod until it is gone or ctx ends; no operation is left then.
+func (w *worker) run(ctx context.Context) {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("podUID", w.uid))
+	w.m.Metrics.WorkerStarted(w.Clock.Since(w.seen))
+	w.Objects.Register(w.state.pod)
+	resync := w.Clock.NewTicker(w.Resync)
+	defer resync.Stop()
+	timer := w.Clock.NewTimer(w.Resync)
+	defer timer.Stop()
+	defer func() {
+		for w.running > 0 {
+			w.ended(<-w.results)
+		}
+		w.m.probes.Forget(w.uid)
+		w.Objects.Unregister(w.uid)
+	}()
+	var timed time.Time // what the timer is set to
+	for w.advance(ctx); !w.state.over; w.advance(ctx) {
+		if at := w.state.wakeAt; !at.Equal(timed) {
+			timed = at
+			timer.Stop()
+			if !at.IsZero() {
+				timer.Reset(max(at.Sub(w.Clock.Now()), 0))
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
-		case <-w.m.Clock.After(next):
+		case <-w.inbox.signal:
+			w.receive(w.inbox.take())
+		case m := <-w.results:
+			w.ended(m)
+			m.apply(ctx, w)
+		case <-timer.C():
+			timed, w.state.wakeAt = time.Time{}, time.Time{}
+			w.state.observe = true
+		case <-resync.C():
+			w.state.observe = true
 		}
+	}
+	w.m.forget(w.uid)
+}
+
+func (w *worker) ended(m message) {
+	if m.last {
+		w.running--
 	}
 }
 
-// look is one turn: observe, plan, act, report. It returns when to look again, and whether the pod is over.
-func (w *worker) look(ctx context.Context) (time.Duration, bool) {
-	observed, err := w.observe(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			w.logger.Error(err, "Pod can't be observed, will be retried")
-		}
-		return time.Second, false
+// receive takes in what happened outside.
+func (w *worker) receive(e events) {
+	s := &w.state
+	s.observe = s.observe || e.observe
+	if e.pod != nil && s.setPod(e.pod) {
+		s.observe = true
 	}
-	now := w.m.Clock.Now()
-	w.forgetRemoved(&observed)
-	w.admit(ctx, &observed)
-	w.decideEnd(now)
-	w.settle(now)
-	pod := w.withAddresses(&observed)
-	w.resize.allocate(pod)
-	wanted := w.wanted(pod)
-	state := w.m.probes.Sync(ctx, pod, &observed, w.ending != nil, w.starting)
-	decision := plan.Make(&plan.Input{
-		Pod: pod, Observed: &observed, Now: now, Stop: w.ending, Busy: w.busy, Stopping: w.stopping, Backoff: w.backoff,
-		NotBefore: w.notBefore, Limits: w.m.Limits, Started: state.Started, Unhealthy: state.Unhealthy,
-		Resources: wanted, Resizing: w.resize.tries, Renewed: w.resize.renewed,
+	// The answer to a write can be overtaken by the watch: what is older than what is known, such as the pod before it
+	// was deleted, is dropped.
+	if e.written != nil && !s.knowsNewer(e.written) && s.setPod(e.written) {
+		s.observe = true
+	}
+	if e.gone != nil {
+		s.pod, s.gone, s.observe = e.gone, true, true
+	}
+	if e.refresh {
+		s.stale, s.observe = true, true
+		clear(s.notBefore) // what was missing may be there now
+	}
+	if e.listed != nil && s.differs(e.listed) {
+		s.observe = true
+	}
+	if e.evict != nil {
+		w.evict(e.evict)
+	}
+	if s.leaves() { // nothing is started from now on, whatever the engine is busy with
+		s.decideEnd(w.Clock.Now())
+		s.abortStart()
+	}
+}
+
+// advance begins what has to be known before the next decision, or decides.
+func (w *worker) advance(ctx context.Context) {
+	s := &w.state
+	if !s.wakeAt.IsZero() && !s.wakeAt.After(w.Clock.Now()) {
+		s.wakeAt, s.observe = time.Time{}, true
+	}
+	if s.decide && !s.observing && !s.cleaning {
+		if s.upToDate() {
+			w.sync(ctx)
+		} else {
+			s.observe = true
+		}
+	}
+	s.decide = s.decide && s.cleaning
+	if s.observe && !s.observing && !s.cleaning {
+		s.observe, s.observing = false, true
+		w.observe(ctx)
+	}
+	w.publish()
+}
+
+// publish shows others what is known now.
+func (w *worker) publish() {
+	s := &w.state
+	if !s.occupiesNode() {
+		w.m.admission.release(w.uid)
+	}
+	if w.Devices != nil && !s.allocating && s.releasesDevices() {
+		w.Devices.Release(w.uid)
+	}
+	if old := w.published.Load(); old != nil && old.pod == s.pod && old.status == s.status && old.gone == s.gone {
+		return
+	}
+	w.published.Store(&snapshot{pod: s.pod, status: s.status, gone: s.gone})
+}
+
+// sync decides what to do about the pod as it was observed last, reports how it is, and begins what was decided.
+func (w *worker) sync(ctx context.Context) {
+	w.receive(w.inbox.take()) // a status that continues an old version would be sent again
+	s, now := &w.state, w.Clock.Now()
+	defer func(operation string) { w.m.Metrics.Synced(operation, w.Clock.Since(now)) }(s.operation())
+	s.forgetRemoved()
+	if !w.admit(ctx) {
+		return // it will be decided when the node is known better
+	}
+	if why := s.exceedsDeadline(now); why != nil {
+		s.rejected = why
+		w.record(s.pod, v1.EventTypeNormal, why.reason, why.message)
+	}
+	s.decideEnd(now)
+	w.allocate(now)
+	pod := s.withAddresses(w.HostIPs)
+	wanted := s.resources(pod, w.Builder)
+	if w.setLimits(ctx, pod, wanted) {
+		return
+	}
+	probed := w.m.probes.Sync(ctx, pod, &s.observed, s.ending != nil, s.starting)
+	decision := plan.Compute(&plan.Input{
+		Pod: pod, Observed: &s.observed, Now: now, Stop: s.ending, Busy: s.busy, Stopping: s.stopping,
+		Backoff:   s.backoff,
+		NotBefore: s.notBefore, Limits: w.Limits, Started: probed.Started, Unhealthy: probed.Unhealthy,
+		Resources: wanted, Resizing: s.resize.tries, Renewed: s.resize.renewed,
 	})
-	w.followResize(pod, &observed, wanted, now)
-	if w.ending != nil && w.abort != nil {
-		w.abort()
+	if decision.Done && w.unprepareClaims(ctx) {
+		return // claims are unprepared before others learn that the pod has ended
 	}
-	w.readMessages(&observed)
-	w.report(pod, &observed, &state, &decision, now)
-	gone, deleted, final := w.gone, w.pod.DeletionTimestamp != nil, w.pod
-	w.act(ctx, pod, &observed, &decision)
-	busy, freed := w.busy, w.freed
-	w.freed = false
-	w.mu.Unlock()
-	if freed {
-		w.m.pokeDeferred()
+	w.followResize(pod, wanted, now)
+	s.abortStart()
+	w.report(pod, &probed, &decision, now)
+	w.act(ctx, pod, &decision)
+	w.publish()
+	if s.freed {
+		s.freed = false
+		w.m.wakeDeferred()
 	}
-	if !busy { // else a sandbox may come up that was not observed
-		w.setHostPorts(ctx, pod, &observed)
+	if !s.busy { // else a sandbox may come up that was not observed
+		w.setHostPorts(ctx, pod)
 	}
-
-	if decision.Done && !busy && (gone || deleted) {
-		return w.finish(ctx, &observed, final, gone)
-	}
-	if sandbox := observed.Sandbox(); sandbox != nil && sandbox.State == runtime.Running && !decision.Done {
-		w.freshen(ctx, pod, now)
-	}
-	return w.next(&decision, now), false
-}
-
-// observe asks the engine, and returns with the lock held unless there is an error. It asks again when an operation
-// finished meanwhile: planned from before it, a container would be started or stopped twice.
-func (w *worker) observe(ctx context.Context) (runtime.Pod, error) {
-	for {
-		w.mu.Lock()
-		before := w.deeds
-		w.mu.Unlock()
-		observed, err := w.m.Engine.Pod(ctx, w.uid)
-		if err != nil {
-			return observed, err
-		}
-		w.mu.Lock()
-		if w.deeds == before {
-			return observed, nil
-		}
-		w.mu.Unlock()
+	s.wakeAt = s.nextObservation(&decision, now)
+	switch {
+	case decision.Done && s.leaves() && s.removable():
+		w.remove(ctx)
+	case !decision.Done && s.sandboxRuns():
+		w.refreshVolumes(ctx, pod, now)
 	}
 }
 
-// forgetRemoved drops what is noted of containers that are no more, however they were removed; it is called with the
-// lock held.
-func (w *worker) forgetRemoved(observed *runtime.Pod) {
-	there := map[string]bool{}
-	for i := range observed.Containers {
-		there[observed.Containers[i].ID] = true
+// operation is upstream's name for what the next sync is.
+func (s *state) operation() string {
+	switch {
+	case s.ending != nil || s.leaves():
+		return "terminating"
+	case s.status == nil:
+		return "create"
 	}
-	maps.DeleteFunc(w.resize.renewed, func(id string, _ bool) bool { return !there[id] })
-	maps.DeleteFunc(w.messages, func(id, _ string) bool { return !there[id] })
-	maps.DeleteFunc(w.resize.tries, func(id string, at time.Time) bool { return !there[id] && !at.IsZero() })
+	return "sync"
 }
 
-// next is how long the worker may sleep.
-func (w *worker) next(decision *plan.Plan, now time.Time) time.Duration {
-	delay := w.m.Resync
-	if !decision.WakeAt.IsZero() {
-		delay = min(delay, max(decision.WakeAt.Sub(now), 10*time.Millisecond))
+// act begins what was decided.
+func (w *worker) act(ctx context.Context, pod *v1.Pod, decision *plan.Plan) {
+	var starts []plan.Action
+	for _, action := range decision.Actions {
+		switch action.Kind {
+		case plan.CreateSandbox, plan.StartContainer:
+			starts = append(starts, action)
+		case plan.ResizeContainer:
+			w.resizeContainer(ctx, pod, action)
+		case plan.StopContainer:
+			w.stopContainer(ctx, pod, action)
+		case plan.StopSandbox:
+			w.stopSandbox(ctx, action)
+		case plan.Remove:
+			w.removeContainer(ctx, action)
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if deadline, ok := w.deadline(); ok && w.ending == nil {
-		delay = min(delay, max(deadline.Sub(now), 10*time.Millisecond))
+	s := &w.state
+	for _, id := range decision.Renewed {
+		s.resize.renewed[id] = true
 	}
-	if w.resize.unset && w.ending == nil {
-		delay = min(delay, retryDelay)
+	for name, backoff := range decision.Backoff {
+		s.backoff[name] = backoff
 	}
-	return delay
+	if len(starts) > 0 && !s.busy {
+		w.startAll(ctx, pod, starts)
+	}
 }
 
-// finish removes all traces of an ended pod, and the API object last of all.
-func (w *worker) finish(ctx context.Context, observed *runtime.Pod, pod *v1.Pod, gone bool) (time.Duration, bool) {
-	if err := w.cleanUp(ctx, observed); err != nil {
-		if ctx.Err() == nil {
-			w.logger.Error(err, "Pod can't be cleaned up yet, will be retried")
-		}
-		return time.Second, false
-	}
-	if gone {
-		w.m.Status.Forget(w.uid)
-		return 0, true
-	}
-	w.m.Status.Delete(pod)
-	return w.m.Resync, false
+// occupy makes the pod busy and returns the context of the work, which a deletion ends.
+func (w *worker) occupy(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	w.state.busy, w.state.abort = true, cancel
+	return ctx
 }
 
-func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod) error {
-	for i := range observed.Containers {
-		if err := w.m.Engine.Remove(ctx, observed.Containers[i].ID); err != nil {
-			return err
-		}
-	}
-	for i := range observed.Sandboxes {
-		if err := w.m.Engine.Remove(ctx, observed.Sandboxes[i].ID); err != nil {
-			return err
-		}
-	}
-	if w.m.HostPorts != nil {
-		if err := w.m.HostPorts.Forget(ctx, w.uid); err != nil {
-			return err
-		}
-	}
-	w.m.probes.Forget(w.uid)
-	w.m.Images.Forget(w.uid)
-	if w.m.Volumes != nil {
-		if err := w.m.Volumes.Remove(w.uid); err != nil {
-			return err
-		}
-	}
-	return w.m.Cgroups.Remove(w.uid)
+// release ends what occupy began.
+func (s *state) release() {
+	s.abort()
+	s.busy, s.abort = false, nil
 }
 
-// withAddresses returns a copy of the pod that knows its addresses; it is called with the lock held.
-func (w *worker) withAddresses(observed *runtime.Pod) *v1.Pod {
-	pod := w.pod.DeepCopy()
-	pod.Status.HostIP, pod.Status.HostIPs = "", nil
-	for i, ip := range w.m.HostIPs {
-		if i == 0 {
-			pod.Status.HostIP = ip
-		}
-		pod.Status.HostIPs = append(pod.Status.HostIPs, v1.HostIP{IP: ip})
+// abortStart ends a start under way of a pod that is ending.
+func (s *state) abortStart() {
+	if s.ending != nil && s.abort != nil {
+		s.abort()
 	}
-	sandbox := observed.Sandbox()
-	if sandbox == nil || sandbox.State != runtime.Running {
-		return pod
-	}
-	ips := sandbox.IPs
-	if pod.Spec.HostNetwork {
-		ips = w.m.HostIPs
-	}
-	pod.Status.PodIP, pod.Status.PodIPs = "", nil
-	for i, ip := range ips {
-		if i == 0 {
-			pod.Status.PodIP = ip
-		}
-		pod.Status.PodIPs = append(pod.Status.PodIPs, v1.PodIP{IP: ip})
-	}
+}
+
+// current is the pod as it is known, nil once it left the API. It is not to be changed.
+func (w *worker) current() *v1.Pod { return w.published.Load().current() }
+
+// orphan makes up the pod that containers without one belonged to.
+func orphan(uid types.UID, namespace, name string) *v1.Pod {
+	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
+	pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace}}
+	pod.UID, pod.Namespace, pod.Name = uid, namespace, name
 	return pod
-}
-
-// report computes the status and hands it to the writer; it is called with the lock held.
-func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State, decision *plan.Plan, now time.Time) {
-	waiting := map[string]plan.Waiting{}
-	for name, why := range w.failures {
-		if run := observed.Container(name); run != nil && run.State == runtime.Running && !w.busy {
-			delete(w.failures, name) // it was started after all: the engine's answer was lost
-		} else if !decision.Ended[name] {
-			waiting[name] = why
-		}
-	}
-	for name, why := range decision.Waiting {
-		waiting[name] = why
-		if w.failures[name] != why {
-			w.failures[name] = why
-			if c := containerOf(pod, name); c != nil {
-				w.m.recordContainer(pod, c, v1.EventTypeWarning, "BackOff", "Back-off restarting failed container "+name+" in pod "+pod.Name+"_"+pod.Namespace+"("+string(pod.UID)+")")
-			}
-		}
-	}
-	in := &status.Input{
-		Pod: pod, Observed: observed, Now: now, Runtime: w.m.RuntimeName, Previous: w.previous(), Waiting: waiting,
-		Starting: w.starting, Started: state.Started, Ready: state.Ready, Messages: w.messages, HostIPs: w.m.HostIPs,
-		Done: decision.Done, Unmounted: w.waitsForVolumes(observed),
-		Resizes: w.resize.conditions(), Anew: decision.Anew, Restarting: decision.Pending,
-	}
-	if sandbox := observed.Sandbox(); sandbox != nil && sandbox.ID == w.resize.sandbox {
-		in.Limits = &w.resize.limits
-	}
-	if w.rejected != nil {
-		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.told(), w.rejected.never
-	}
-	computed := status.Compute(in)
-	w.freed = w.freed || ended(computed.Phase) && (w.status == nil || !ended(w.status.Phase))
-	w.status = &computed
-	if !w.gone {
-		w.m.Status.Set(w.pod, &computed)
-	}
-}
-
-// waitsForVolumes tells that no container was started yet because volumes are not there; it is called with the lock
-// held. Volumes of a pod that runs may fail to be refreshed, which takes nothing from it.
-func (w *worker) waitsForVolumes(observed *runtime.Pod) bool {
-	return w.m.Volumes != nil && len(observed.Containers) == 0 && (w.volumes == nil || w.unmounted)
-}
-
-// previous is the status that the new one continues: the API server's, with what it does not have yet.
-func (w *worker) previous() *v1.PodStatus {
-	if w.status == nil {
-		return &w.pod.Status
-	}
-	previous := w.status.DeepCopy()
-	for _, c := range w.pod.Status.Conditions {
-		if !status.Owns(c.Type) {
-			previous.Conditions = status.Replace(previous.Conditions, c)
-		}
-	}
-	return previous
 }

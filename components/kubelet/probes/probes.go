@@ -26,10 +26,12 @@ type Manager struct {
 	Clock  clock.WithTicker
 	// Changed is called when a probe changed its mind about a container of the pod.
 	Changed func(types.UID)
-	// Record tells of a failure, as an event about the container.
+	// Record records a failed probe, as an event about the container.
 	Record func(pod *v1.Pod, c *v1.Container, eventType, reason, message string)
-	// Pretend takes every probe as passed, for runtimes that only pretend.
-	Pretend bool
+	// Probed, if set, is told of each result: "successful", "failed" or "unknown".
+	Probed func(pod *v1.Pod, container, kind, result string, took time.Duration)
+	// Simulated takes every probe as passed, for containers that run nothing that could be asked.
+	Simulated bool
 
 	mu   sync.Mutex
 	pods map[types.UID]map[string]*run
@@ -54,7 +56,8 @@ type run struct {
 
 // Sync begins to probe what runs and ends to probe what does not, and returns the state. pod's status holds its
 // address. Probing ends with ctx.
-func (m *Manager) Sync(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, ending bool, starting map[string]bool) State {
+func (m *Manager) Sync(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, ending bool,
+	starting map[string]bool) State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	runs := m.pods[pod.UID]
@@ -109,19 +112,20 @@ func (m *Manager) Forget(uid types.UID) {
 func (m *Manager) Wait() { m.wait.Wait() }
 
 // begin starts the probes of a container; it is called with the lock held.
-func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, found *runtime.Container, plainInit bool) *run {
+func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, found *runtime.Container,
+	plainInit bool) *run {
 	ctx, stop := context.WithCancel(parent)
 	fatal, stopFatal := context.WithCancel(ctx)
 	r := &run{stop: stop, stopFatal: stopFatal, startedCh: make(chan struct{})}
 	told := lastStatus(pod, found.ID)
 	target := hooks.Target{ID: found.ID, PodIP: pod.Status.PodIP, Container: c}
-	startup := c.StartupProbe != nil && !m.Pretend && !plainInit && (told.Started == nil || !*told.Started)
+	startup := c.StartupProbe != nil && !m.Simulated && !plainInit && (told.Started == nil || !*told.Started)
 	if !startup {
 		r.started = true
 		close(r.startedCh)
 	}
-	r.ready = c.ReadinessProbe == nil || m.Pretend || plainInit || told.Ready && isReady(pod)
-	if m.Pretend || plainInit {
+	r.ready = c.ReadinessProbe == nil || m.Simulated || plainInit || told.Ready && isReady(pod)
+	if m.Simulated || plainInit {
 		return r
 	}
 	base := prober{m: m, pod: pod, target: target, run: r, since: found.Started}
@@ -143,7 +147,7 @@ func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, fo
 	return r
 }
 
-// lastStatus is what the pod's status tells of a run: that of one which started before the kubelet did stays until a
+// lastStatus is the result of a run in the pod's status: that of one which started before the kubelet did stays until a
 // probe finds otherwise (KEP-4781). The status is empty if it is about another run.
 func lastStatus(pod *v1.Pod, id string) v1.ContainerStatus {
 	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -156,7 +160,8 @@ func lastStatus(pod *v1.Pod, id string) v1.ContainerStatus {
 	return v1.ContainerStatus{}
 }
 
-// isReady tells that the pod's status says so; the node controller withdraws that from pods of a node that is lost.
+// isReady tells that the pod's status has it ready; the node controller withdraws that from pods of a node that is
+// lost.
 func isReady(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
@@ -211,7 +216,7 @@ func (p *prober) loop(ctx context.Context) {
 func (p *prober) once(parent context.Context) bool {
 	ctx, cancel := context.WithTimeout(parent, time.Duration(max(p.probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	warning, err := p.ask(ctx)
+	warning, err := p.timed(ctx, parent)
 	if parent.Err() != nil {
 		return true
 	}
@@ -236,6 +241,31 @@ func (p *prober) once(parent context.Context) bool {
 	return p.verdict(ok)
 }
 
+// timed runs the probe once and tells how it went, unless it was cut short.
+func (p *prober) timed(ctx, parent context.Context) (warning string, err error) {
+	if p.m.Probed == nil {
+		return p.ask(ctx)
+	}
+	began := p.m.Clock.Now()
+	warning, err = p.ask(ctx)
+	if parent.Err() == nil {
+		p.m.Probed(p.pod, p.target.Container.Name, p.kind, outcome(err), p.m.Clock.Since(began))
+	}
+	return warning, err
+}
+
+// outcome is upstream's name for the result of a probe.
+func outcome(err error) string {
+	var unknown *hooks.UnknownError
+	switch {
+	case err == nil:
+		return "successful"
+	case errors.As(err, &unknown):
+		return "unknown"
+	}
+	return "failed"
+}
+
 // tell records an event about what went wrong, in upstream's words.
 func (p *prober) tell(warning string, err error) {
 	reason, text := "Unhealthy", ""
@@ -256,7 +286,7 @@ func (p *prober) tell(warning string, err error) {
 	p.m.Record(p.pod, p.target.Container, v1.EventTypeWarning, reason, p.kind+text)
 }
 
-// ask probes once; a probe may pass with a warning.
+// ask runs the probe once; it may pass with a warning.
 func (p *prober) ask(ctx context.Context) (warning string, err error) {
 	r := p.m.Runner
 	switch h := p.probe.ProbeHandler; {

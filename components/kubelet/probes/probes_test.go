@@ -20,7 +20,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// bench is a container that answers over HTTP as it is told, under a clock that is moved by hand.
+// bench is a container with configurable HTTP responses, under a fake clock.
 type bench struct {
 	t       *testing.T
 	clock   *clocktesting.FakeClock
@@ -32,7 +32,8 @@ type bench struct {
 }
 
 func newBench(t *testing.T, c v1.Container) *bench {
-	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), asked: make(chan struct{}, 100), changed: make(chan types.UID, 100)}
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), asked: make(chan struct{}, 100),
+		changed: make(chan types.UID, 100)}
 	b.code.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(b.code.Load()))
@@ -66,7 +67,8 @@ func newBench(t *testing.T, c v1.Container) *bench {
 }
 
 func (b *bench) sync(ctx context.Context, ending bool) State {
-	observed := &runtime.Pod{Containers: []runtime.Container{{ID: "id", Name: "c", State: runtime.Running, Started: time.Unix(1000, 0)}}}
+	observed := &runtime.Pod{Containers: []runtime.Container{{ID: "id", Name: "c", State: runtime.Running,
+		Started: time.Unix(1000, 0)}}}
 	return b.manager.Sync(ctx, b.pod, observed, ending, nil)
 }
 
@@ -101,7 +103,8 @@ func (b *bench) tick(d time.Duration) {
 }
 
 func TestReadinessFollowsThresholds(t *testing.T) {
-	b := newBench(t, v1.Container{ReadinessProbe: &v1.Probe{PeriodSeconds: 5, FailureThreshold: 2, SuccessThreshold: 1}})
+	b := newBench(t,
+		v1.Container{ReadinessProbe: &v1.Probe{PeriodSeconds: 5, FailureThreshold: 2, SuccessThreshold: 1}})
 	if b.sync(context.Background(), false).Started["id"] != true {
 		t.Error("not started though there is no startup probe")
 	}
@@ -124,7 +127,9 @@ func TestReadinessFollowsThresholds(t *testing.T) {
 
 func TestLivenessCondemns(t *testing.T) {
 	grace := int64(7)
-	b := newBench(t, v1.Container{LivenessProbe: &v1.Probe{PeriodSeconds: 5, FailureThreshold: 1, InitialDelaySeconds: 10, TerminationGracePeriodSeconds: &grace}})
+	b := newBench(t,
+		v1.Container{LivenessProbe: &v1.Probe{PeriodSeconds: 5, FailureThreshold: 1, InitialDelaySeconds: 10,
+			TerminationGracePeriodSeconds: &grace}})
 	b.code.Store(http.StatusNotFound)
 	b.tick(10 * time.Second)
 	b.awaitProbe()
@@ -149,7 +154,7 @@ func TestStartupHoldsTheOthersBack(t *testing.T) {
 	b.awaitProbe() // the liveness probe's first
 }
 
-// What the status tells of a container that started before the kubelet stays until a probe finds otherwise; of another
+// The status of a container that started before the kubelet stays until a probe finds otherwise; of another
 // run of the container it counts for nothing.
 func TestStatusOutlivesTheKubelet(t *testing.T) {
 	yes := true
@@ -171,7 +176,8 @@ func TestStatusOutlivesTheKubelet(t *testing.T) {
 	}
 	b := newBench(t, v1.Container{ReadinessProbe: probe()})
 	b.manager.Forget(b.pod.UID)
-	b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", ContainerID: "docker://id", Started: &yes, Ready: true}}
+	b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", ContainerID: "docker://id", Started: &yes,
+		Ready: true}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if b.sync(ctx, false).Ready["id"] {
@@ -189,10 +195,14 @@ func TestEventsOfProbes(t *testing.T) {
 		err     error
 	}{
 		"": {},
-		"Warning Unhealthy Readiness probe failed: HTTP probe failed with statuscode: 500":             {"", errors.New("HTTP probe failed with statuscode: 500")},
-		"Warning Unhealthy Readiness probe failed: no\n":                                               {"", &hooks.ExitError{Code: 1, Output: "no\n"}},
-		"Warning Unhealthy Readiness probe errored and resulted in unknown state: no engine":           {"", &hooks.UnknownError{Err: errors.New("no engine")}},
-		"Warning ProbeWarning Readiness probe warning: Probe terminated redirects, Response body: <a>": {"Probe terminated redirects, Response body: <a>", nil},
+		"Warning Unhealthy Readiness probe failed: HTTP probe failed with statuscode: 500": {"",
+			errors.New("HTTP probe failed with statuscode: 500")},
+		"Warning Unhealthy Readiness probe failed: no\n": {"",
+			&hooks.ExitError{Code: 1, Output: "no\n"}},
+		"Warning Unhealthy Readiness probe errored and resulted in unknown state: no engine": {"",
+			&hooks.UnknownError{Err: errors.New("no engine")}},
+		"Warning ProbeWarning Readiness probe warning: Probe terminated redirects, Response body: <a>": {"Probe terminated " +
+			"redirects, Response body: <a>", nil},
 	} {
 		got = ""
 		if p.tell(told.warning, told.err); got != want {
@@ -215,7 +225,8 @@ func TestUntriedProbesDoNotCount(t *testing.T) {
 			Runner: &hooks.Runner{Streams: broken{}}, Record: func(*v1.Pod, *v1.Container, string, string, string) {},
 		},
 		run: &run{}, kind: "Liveness", pod: &v1.Pod{},
-		probe: &v1.Probe{FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}}},
+		probe: &v1.Probe{FailureThreshold: 1,
+			ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}}},
 	}
 	if p.once(t.Context()) || p.run.unhealthy != nil || p.streak != 0 {
 		t.Errorf("condemned: %+v after %d", p.run.unhealthy, p.streak)
@@ -233,5 +244,5 @@ func TestEndingPodsAreNotCondemned(t *testing.T) {
 func TestGonePodsAreNotProbed(t *testing.T) {
 	b := newBench(t, v1.Container{ReadinessProbe: &v1.Probe{PeriodSeconds: 5, FailureThreshold: 2}})
 	b.manager.Sync(context.Background(), b.pod, &runtime.Pod{}, false, nil)
-	b.manager.Wait() // returns: nobody probes any more
+	b.manager.Wait() // returns: no probe runs any more
 }

@@ -25,9 +25,9 @@ type Runtime interface {
 	// host network need it first. The addresses of a sandbox have the order of the ranges.
 	SetPodCIDRs(ctx context.Context, cidrs []string) error
 
-	// Pods tells of every pod that has a container, running or not.
+	// Pods returns every pod that has a container, running or not.
 	Pods(ctx context.Context) ([]Pod, error)
-	// Pod tells of one pod; a pod without containers is the zero Pod with its UID.
+	// Pod returns one pod; a pod without containers is the zero Pod with its UID.
 	Pod(ctx context.Context, uid types.UID) (Pod, error)
 	// Events delivers the UID of each pod one of whose containers changed, until ctx ends or the engine is
 	// lost, when the channel is closed. Events may be merged, never invented.
@@ -53,13 +53,24 @@ type Runtime interface {
 type Images interface {
 	// Image finds an image on the node by reference or ID; ErrNotFound if it is not there.
 	Image(ctx context.Context, ref string) (Image, error)
-	// Images lists all images of the node.
+	// Images lists all images of the node, with the space that each takes.
 	Images(ctx context.Context) ([]Image, error)
-	// Pull fetches an image, trying credentials in order (none means anonymously).
-	Pull(ctx context.Context, ref string, credentials []Credential) (Image, error)
+	// Pull fetches an image with a credential; the zero Credential is anonymous.
+	Pull(ctx context.Context, ref string, credential Credential) (Image, error)
+	// RemoveImage deletes an image with all its names. One that is gone is no error, one that a container uses is.
+	RemoveImage(ctx context.Context, id string) error
+	// ImageFilesystem tells about the file system that images lie on.
+	ImageFilesystem(ctx context.Context) (Filesystem, error)
 }
 
-// Streams is how people look into containers.
+// Filesystem is how full a file system is, in bytes.
+type Filesystem struct {
+	// Path is a directory on it, "" if it is simulated.
+	Path                string
+	Capacity, Available int64
+}
+
+// Streams are exec, attach, port-forward and logs.
 type Streams interface {
 	// Logs copies a container's output to stdout and stderr until its end, or until ctx ends when following.
 	Logs(ctx context.Context, id string, options LogOptions, stdout, stderr io.Writer) error
@@ -71,7 +82,7 @@ type Streams interface {
 	Dial(ctx context.Context, sandboxID string, port int32) (net.Conn, error)
 }
 
-// Engine is the whole of it.
+// Engine is the complete interface.
 type Engine interface {
 	Runtime
 	Images
@@ -83,6 +94,12 @@ type Statistics interface {
 	Stats(ctx context.Context, id string) (Usage, error)
 }
 
+// MachineStatistics is an optional ability of an Engine whose machine is simulated: the use of resources by all of it.
+// CPU time never decreases.
+type MachineStatistics interface {
+	MachineStats(ctx context.Context) (Usage, error)
+}
+
 // Usage is what a container used: CPU time since its start, and memory now.
 type Usage struct {
 	CPU         time.Duration
@@ -90,6 +107,28 @@ type Usage struct {
 	// WorkingSetBytes is memory without inactive file pages.
 	WorkingSetBytes uint64
 	At              time.Time
+
+	// CPUUser and CPUSystem are parts of CPU.
+	CPUUser, CPUSystem time.Duration
+	// RSSBytes is anonymous memory, CacheBytes that of files; both are parts of MemoryBytes.
+	RSSBytes, CacheBytes, SwapBytes uint64
+	PageFaults, MajorPageFaults     uint64
+	Processes                       uint64
+	// Networks are the interfaces of a sandbox that has a network of its own.
+	Networks []NetworkUsage
+}
+
+// NetworkUsage is what came through an interface since it exists.
+type NetworkUsage struct {
+	Name                                    string
+	RxBytes, RxPackets, RxErrors, RxDropped uint64
+	TxBytes, TxPackets, TxErrors, TxDropped uint64
+}
+
+// ImageSaver is an optional ability of an Engine: the layers of an image of the node, as a tar archive in the format of
+// "docker save". The caller closes it.
+type ImageSaver interface {
+	SaveImage(ctx context.Context, id string) (io.ReadCloser, error)
 }
 
 // Disks is an optional ability of an Engine: the space that a container takes on the machine's disks.
@@ -111,9 +150,26 @@ type Info struct {
 	MemoryBytes     int64
 	CgroupDriver    string // "cgroupfs" or "systemd"
 	CgroupVersion   string // "1" or "2"
+	// RecursiveReadOnly tells that mounts below a read-only mount can be made read-only, too (KEP-3857).
+	RecursiveReadOnly bool
+	// Simulated is what there is not behind the engine's answers.
+	Simulated Simulated
 }
 
-// State is where a container is in its life.
+// Simulated tells what an engine only simulates. The zero value is an engine that simulates nothing.
+type Simulated struct {
+	// Files: neither containers nor the node have files on this machine. No volumes, no files that are mounted into
+	// containers and no certificates are written, and the machine's disk and logs are not the node's.
+	Files bool
+	// Processes: containers run nothing. Nothing can be executed in them or asked of them, so that probes and hooks
+	// pass; nothing uses resources, so that they are not in control groups; nothing reads the environment variables of
+	// services; and no feature of a pod can be missing.
+	Processes bool
+	// Network: the addresses of pods lead nowhere and the node has none of this machine's. No host ports are opened.
+	Network bool
+}
+
+// State is the lifecycle state of a container.
 type State string
 
 // The states of containers and sandboxes.
@@ -259,6 +315,8 @@ type ContainerSpec struct {
 	WorkingDir string
 	Env        []string
 	Mounts     []Mount
+	Devices    []Device
+	CDI        []string // fully qualified names of CDI devices
 	Stdin      bool
 	StdinOnce  bool
 	TTY        bool
@@ -291,6 +349,8 @@ type ContainerSpec struct {
 	MessageFile string // termination message file on the node
 
 	Annotations map[string]string // the pod's, for the hollow runtime
+	// DeviceAnnotations are those that drivers of devices ask for.
+	DeviceAnnotations map[string]string
 }
 
 // Mount binds a path of the node into a container.
@@ -300,6 +360,14 @@ type Mount struct {
 	// RecursiveReadOnly asks that mounts below Source are read-only too, or fails.
 	RecursiveReadOnly bool
 	Propagation       string // "rslave", "rshared", or "" for what the engine does by itself
+}
+
+// Device gives a container a device of the node.
+type Device struct {
+	Source, Target string
+	ReadOnly       bool
+	// Permissions are what a container may do with it: letters of "rwm". "" is all that ReadOnly leaves.
+	Permissions string
 }
 
 // Image is an image of the node.
@@ -319,7 +387,7 @@ func (i *Image) Reference() string {
 	return "docker://" + i.ID
 }
 
-// Credential authenticates to a registry.
+// Credential authenticates to a registry. The zero value is no credential.
 type Credential struct {
 	Username, Password, Auth, ServerAddress, IdentityToken, RegistryToken string
 }

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
-// Guard knows who a request is from and asks whether it is allowed
+// Guard authenticates requests and authorizes them
 // (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/).
 type Guard struct {
 	// Certificates authenticates by client certificate; nil does not.
@@ -28,7 +30,7 @@ type Guard struct {
 	ReviewTokens bool
 	// Anonymous lets requests without credentials through as system:anonymous.
 	Anonymous bool
-	// AlwaysAllow asks nobody.
+	// AlwaysAllow authorizes every authenticated request without a SubjectAccessReview.
 	AlwaysAllow bool
 	NodeName    string
 	// TokenTTL, AllowTTL and DenyTTL are how long answers are remembered.
@@ -77,7 +79,8 @@ func (g *Guard) authenticate(r *http.Request) (user.Info, error) {
 }
 
 func withGroup(u user.Info, group string) user.Info {
-	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: append(append([]string{}, u.GetGroups()...), group), Extra: u.GetExtra()}
+	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(),
+		Groups: append(append([]string{}, u.GetGroups()...), group), Extra: u.GetExtra()}
 }
 
 // review asks the API server about a token; a yes is remembered under the token's hash.
@@ -98,7 +101,8 @@ func (g *Guard) review(ctx context.Context, token string) (user.Info, error) {
 	for name, values := range review.Status.User.Extra {
 		extra[name] = values
 	}
-	who := &user.DefaultInfo{Name: review.Status.User.Username, UID: review.Status.User.UID, Groups: review.Status.User.Groups, Extra: extra}
+	who := &user.DefaultInfo{Name: review.Status.User.Username, UID: review.Status.User.UID,
+		Groups: review.Status.User.Groups, Extra: extra}
 	g.tokens.Add(key, user.Info(who), g.TokenTTL)
 	return who, nil
 }
@@ -130,17 +134,20 @@ func (g *Guard) allowed(ctx context.Context, who user.Info, r *http.Request) (bo
 				return true, ""
 			}
 		}
-		reason = fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", who.GetName(), verb, subresources(r.URL.Path))
+		reason = fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", who.GetName(), verb,
+			subresources(r.URL.Path))
 	}
 	return false, reason
 }
 
 // accessKey names all that an answer depends on. Maps are printed in the order of their keys.
 func accessKey(who user.Info, verb, subresource string) string {
-	return fmt.Sprintf("%q %q %q %q %q %q", who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), verb, subresource)
+	return fmt.Sprintf("%q %q %q %q %q %q", who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), verb,
+		subresource)
 }
 
-func (g *Guard) ask(ctx context.Context, who user.Info, verb, subresource string) (*authorizationv1.SubjectAccessReviewStatus, error) {
+func (g *Guard) ask(ctx context.Context, who user.Info, verb,
+	subresource string) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for name, values := range who.GetExtra() {
 		extra[name] = values
@@ -174,6 +181,12 @@ func subresources(path string) []string {
 		return []string{"metrics"}
 	case under("/logs"):
 		return []string{"log"}
+	case under("/checkpoint"):
+		return []string{"checkpoint"}
+	case under(zpages.StatusPath):
+		return []string{"statusz"}
+	case under(zpages.FlagsPath):
+		return []string{"configz"}
 	case under("/healthz"):
 		return []string{"healthz", "proxy"}
 	case under("/configz"):

@@ -40,14 +40,16 @@ func fail(w http.ResponseWriter, err error) {
 func (s *Server) pod(r *http.Request) (*v1.Pod, error) {
 	pod := s.Pods.Find(r.PathValue("namespace"), r.PathValue("pod"))
 	if pod == nil || (r.PathValue("uid") != "" && r.PathValue("uid") != string(pod.UID)) {
-		return nil, &failure{http.StatusNotFound, fmt.Sprintf("pod %q not found", r.PathValue("namespace")+"/"+r.PathValue("pod"))}
+		return nil, &failure{http.StatusNotFound,
+			fmt.Sprintf("pod %q not found", r.PathValue("namespace")+"/"+r.PathValue("pod"))}
 	}
 	return pod, nil
 }
 
 // containerStatus finds the container of a request in its pod's status.
 func containerStatus(pod *v1.Pod, name string) *v1.ContainerStatus {
-	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,
+		pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
@@ -66,13 +68,15 @@ func bareID(id string) string {
 func logID(pod *v1.Pod, name string, previous bool) (string, error) {
 	cs := containerStatus(pod, name)
 	if cs == nil {
-		return "", &failure{http.StatusBadRequest, fmt.Sprintf("container %q in pod %q is not available", name, pod.Name)}
+		return "", &failure{http.StatusBadRequest,
+			fmt.Sprintf("container %q in pod %q is not available", name, pod.Name)}
 	}
 	last := cs.LastTerminationState.Terminated
 	switch {
 	case previous:
 		if last == nil || last.ContainerID == "" {
-			return "", &failure{http.StatusBadRequest, fmt.Sprintf("previous terminated container %q in pod %q not found", name, pod.Name)}
+			return "", &failure{http.StatusBadRequest,
+				fmt.Sprintf("previous terminated container %q in pod %q not found", name, pod.Name)}
 		}
 		return bareID(last.ContainerID), nil
 	case cs.State.Running != nil:
@@ -84,20 +88,22 @@ func logID(pod *v1.Pod, name string, previous bool) (string, error) {
 	case cs.State.Waiting != nil:
 		return "", &failure{http.StatusBadRequest, waitingMessage(name, pod.Name, cs.State.Waiting.Reason)}
 	}
-	return "", &failure{http.StatusBadRequest, fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", name, pod.Name)}
+	return "", &failure{http.StatusBadRequest, fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet",
+		name, pod.Name)}
 }
 
 func waitingMessage(container, pod, reason string) string {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff":
-		return fmt.Sprintf("container %q in pod %q is waiting to start: trying and failing to pull image", container, pod)
+		return fmt.Sprintf("container %q in pod %q is waiting to start: trying and failing to pull image",
+			container, pod)
 	case "":
 		return fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", container, pod)
 	}
 	return fmt.Sprintf("container %q in pod %q is waiting to start: %s", container, pod, reason)
 }
 
-// logQuery is what the query of a log request asks for.
+// logQuery holds the parameters of a log request.
 type logQuery struct {
 	options  runtime.LogOptions
 	previous bool

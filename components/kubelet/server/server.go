@@ -12,14 +12,17 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/kubelet/metrics"
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/volumes"
+	"quintet.dev/quintet/internal/health"
+	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -29,22 +32,32 @@ type Pods interface {
 	Find(namespace, name string) *v1.Pod
 }
 
-// Config is what a server serves, and to whom.
+// Config holds the dependencies of a server and its authentication and authorization settings.
 type Config struct {
 	Pods     Pods
 	Engine   runtime.Engine
+	Volumes  Volumes // nil for engines that simulate files
 	Clock    clock.PassiveClock
 	NodeName string
-	// Guard decides who may do what.
+	// Guard authenticates and authorizes requests.
 	Guard *Guard
-	// Debug serves what looks into containers.
+	// Debug serves logs, exec, attach and port-forward.
 	Debug bool
 	// LogDir is where the machine's logs are, which are served with the rest of Debug; "" serves none.
 	LogDir      string
 	IdleTimeout time.Duration
-	Metrics     prometheus.Gatherer
+	// Metrics are answered, and take in the requests; nil: neither.
+	Metrics *metrics.Metrics
+	// Machine measures what the whole node uses.
+	Machine func(ctx context.Context) (runtime.Usage, error)
+	// Disk tells how full the disk of the node's pods is; nil for engines that simulate files.
+	Disk func() (volumes.Usage, error)
+	// System is what the machine tells of itself; nil for engines that simulate it.
+	System func(now time.Time) System
 	// Configuration is what /configz shows, with the rest of Debug; nil shows none.
 	Configuration *kubeletconfig.KubeletConfiguration
+	// Health are the checks of /healthz beside that it answers.
+	Health []health.Check
 	// Program is what /statusz and /flagz tell of; nil serves neither. New sets its paths.
 	Program *zpages.Program
 }
@@ -53,23 +66,26 @@ type Config struct {
 type Server struct {
 	Config
 	handler http.Handler
+	rates   rates
 }
 
 // New makes a server.
 func New(config Config) *Server {
 	s := &Server{Config: config}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", ok)
-	mux.HandleFunc("GET /healthz/{check}", ok)
+	addHealth(mux, config.Health)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
 	mux.HandleFunc("GET /stats/summary", s.summary)
 	mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	mux.HandleFunc("GET /metrics/cadvisor", s.cadvisorMetrics)
 	if config.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(config.Metrics, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics", promhttp.HandlerFor(config.Metrics.Registry, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics/probes", promhttp.HandlerFor(config.Metrics.Probes, promhttp.HandlerOpts{}))
 	}
 	if config.Debug {
+		mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
 		mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 		for _, method := range []string{"GET", "POST"} {
 			mux.HandleFunc(method+" /exec/{namespace}/{pod}/{container}", s.exec)
@@ -85,15 +101,18 @@ func New(config Config) *Server {
 		if config.Configuration != nil {
 			mux.HandleFunc("GET /configz", s.configz)
 		}
+		for path, handler := range profiles.Handlers() {
+			mux.Handle(path, handler)
+		}
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
 	}
 	s.addPages(mux)
-	s.handler = config.Guard.protect(mux)
+	s.handler = s.observed(config.Guard.protect(mux))
 	return s
 }
 
-// addPages serves what the program tells of itself.
+// addPages serves the debugging pages of the program.
 func (s *Server) addPages(mux *http.ServeMux) {
 	p := s.Program
 	if p == nil {
@@ -101,7 +120,7 @@ func (s *Server) addPages(mux *http.ServeMux) {
 	}
 	paths := []string{"/healthz", "/pods", "/runningpods", "/stats", "/metrics", zpages.StatusPath}
 	if s.Debug {
-		paths = append(paths, "/containerLogs", "/exec", "/attach", "/portForward", "/run")
+		paths = append(paths, "/containerLogs", "/exec", "/attach", "/portForward", "/run", "/checkpoint", "/debug")
 	}
 	if s.Debug && s.Configuration != nil {
 		paths = append(paths, "/configz")
@@ -139,22 +158,6 @@ type silent struct{}
 
 func (silent) Write(p []byte) (int, error) { return len(p), nil }
 
-func ok(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
-
-// Health serves only /healthz, without TLS or authentication, until ctx ends.
-func Health(ctx context.Context, listener net.Listener) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", ok)
-	mux.HandleFunc("GET /healthz/{check}", ok)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
 func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 	writePods(w, s.Pods.List())
 }
@@ -174,7 +177,8 @@ func (s *Server) runningPods(w http.ResponseWriter, _ *http.Request) {
 }
 
 func writePods(w http.ResponseWriter, pods []*v1.Pod) {
-	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]v1.Pod, 0, len(pods))}
+	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+		Items: make([]v1.Pod, 0, len(pods))}
 	for _, pod := range pods {
 		list.Items = append(list.Items, *pod)
 	}

@@ -37,6 +37,7 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
+	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -110,8 +111,10 @@ func runningPod() *v1.Pod {
 func serve(t *testing.T, guard *Guard) (*httptest.Server, *engine) {
 	t.Helper()
 	e := &engine{Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}}), dialed: make(chan int32, 1)}
-	s := New(Config{Pods: podList{runningPod()}, Engine: e, Clock: clock.RealClock{}, NodeName: "node", Guard: guard, Debug: true, IdleTimeout: time.Minute,
-		Program: zpages.New("kubelet", time.Now, func() map[string]string { return map[string]string{"node-ip": "10.0.0.1"} })})
+	s := New(Config{Pods: podList{runningPod()}, Engine: e, Clock: clock.RealClock{}, NodeName: "node", Guard: guard,
+		Debug: true, IdleTimeout: time.Minute,
+		Program: zpages.New("kubelet", time.Now,
+			func() map[string]string { return map[string]string{"node-ip": "10.0.0.1"} })})
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{NextProtos: []string{"http/1.1"}}
 	server.StartTLS()
@@ -175,7 +178,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// executors speak both protocols that clients use.
+// executors support both protocols that clients use.
 func executors(t *testing.T, server *httptest.Server, query string) map[string]remotecommand.Executor {
 	t.Helper()
 	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
@@ -187,7 +190,8 @@ func executors(t *testing.T, server *httptest.Server, query string) map[string]r
 	if err != nil {
 		t.Fatal(err)
 	}
-	overWebSocket, err := remotecommand.NewWebSocketExecutorForProtocols(config, http.MethodGet, target.String(), "v4.channel.k8s.io")
+	overWebSocket, err := remotecommand.NewWebSocketExecutorForProtocols(config, http.MethodGet, target.String(),
+		"v4.channel.k8s.io")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +210,8 @@ func TestExec(t *testing.T) {
 	}
 	executor := executors(t, server, "command=cat&input=1&output=1")["SPDY"]
 	var stdout bytes.Buffer
-	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("through"), Stdout: &stdout}); err != nil || stdout.String() != "through" {
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("through"),
+		Stdout: &stdout}); err != nil || stdout.String() != "through" {
 		t.Errorf("cat: %q, %v", stdout.String(), err)
 	}
 }
@@ -221,7 +226,9 @@ func TestTerminalSize(t *testing.T) {
 		queue := make(sizes, 1)
 		queue <- &remotecommand.TerminalSize{Width: 80, Height: 24}
 		var stdout bytes.Buffer
-		err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: &stdout, Tty: true, TerminalSizeQueue: queue})
+		err := executor.StreamWithContext(t.Context(),
+			remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: &stdout, Tty: true,
+				TerminalSizeQueue: queue})
 		if err != nil || stdout.String() != "80x24" {
 			t.Errorf("%s: %q, %v", protocol, stdout.String(), err)
 		}
@@ -248,12 +255,14 @@ func TestPortForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: server.URL,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target), []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport},
+		http.MethodPost, target), []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,25 +296,30 @@ func TestPortForward(t *testing.T) {
 func TestGuardAsksTheAPIServer(t *testing.T) {
 	client := fake.NewClientset()
 	var asked []string
-	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, kruntime.Object, error) {
+	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool,
+		kruntime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
 		a := review.Spec.ResourceAttributes
-		asked = append(asked, fmt.Sprintf("%s %s %s/%s %s", review.Spec.User, a.Verb, a.Resource, a.Subresource, a.Name))
+		asked = append(asked, fmt.Sprintf("%s %s %s/%s %s", review.Spec.User, a.Verb, a.Resource,
+			a.Subresource, a.Name))
 		review.Status.Allowed = a.Subresource == "stats" || a.Subresource == "pods"
 		return true, review, nil
 	})
-	server, _ := serve(t, &Guard{Client: client, Anonymous: true, NodeName: "node", AllowTTL: time.Minute, DenyTTL: time.Minute})
+	server, _ := serve(t, &Guard{Client: client, Anonymous: true, NodeName: "node", AllowTTL: time.Minute,
+		DenyTTL: time.Minute})
 	for _, step := range []struct {
 		path string
 		code int
 		asks int
 	}{
-		{"/stats/summary", 200, 1}, {"/stats/summary", 200, 0}, {"/pods", 200, 1}, {"/healthz", 403, 2}, {"/healthz", 403, 0},
+		{"/stats/summary", 200, 1}, {"/stats/summary", 200, 0}, {"/pods", 200, 1}, {"/healthz", 403, 2},
+		{"/healthz", 403, 0},
 		{"/containerLogs/ns/p/c", 403, 0}, // proxy is known to be refused
 	} {
 		before := len(asked)
 		if code, body := get(t, server, step.path); code != step.code || len(asked)-before != step.asks {
-			t.Errorf("%s: %d %s, %d questions; want %d and %d", step.path, code, body, len(asked)-before, step.code, step.asks)
+			t.Errorf("%s: %d %s, %d questions; want %d and %d", step.path, code, body, len(asked)-before,
+				step.code, step.asks)
 		}
 	}
 	if asked[0] != "system:anonymous get nodes/stats node" {
@@ -317,13 +331,15 @@ func TestGuardAsksTheAPIServer(t *testing.T) {
 	}
 }
 
-// Users of one name and groups may yet be others, of whom the API server thinks otherwise.
+// Users with the same name and groups may differ in UID or extra, and so in what the API server authorizes.
 func TestAnswersAreKeptByUser(t *testing.T) {
-	alice := &user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"a": {"x"}, "b": {"y"}}}
+	alice := &user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"g"},
+		Extra: map[string][]string{"a": {"x"}, "b": {"y"}}}
 	keys := map[string]bool{}
 	for _, change := range []func(*user.DefaultInfo){
 		func(*user.DefaultInfo) {}, func(u *user.DefaultInfo) { u.UID = "2" },
-		func(u *user.DefaultInfo) { u.Extra = map[string][]string{"a": {"x"}} }, func(u *user.DefaultInfo) { u.Groups = nil },
+		func(u *user.DefaultInfo) { u.Extra = map[string][]string{"a": {"x"}} },
+		func(u *user.DefaultInfo) { u.Groups = nil },
 	} {
 		other := *alice
 		change(&other)
@@ -341,13 +357,82 @@ func TestConfigz(t *testing.T) {
 			Configuration: &kubeletconfig.KubeletConfiguration{MaxPods: 7},
 		}))
 		code, body := get(t, server, "/configz")
-		if code != want || want == http.StatusOK && (!strings.HasPrefix(body, `{"kubeletconfig":{`) || !strings.Contains(body, `"maxPods":7`)) {
+		if code != want || want == http.StatusOK &&
+			(!strings.HasPrefix(body, `{"kubeletconfig":{`) || !strings.Contains(body, `"maxPods":7`)) {
 			t.Errorf("debug %v: %d %s", debug, code, body)
 		}
 		server.Close()
 	}
 	if got := subresources("/configz"); !slices.Equal(got, []string{"configz", "proxy"}) {
 		t.Errorf("asks for %v", got)
+	}
+}
+
+// KEP-2862 and https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
+func TestSubresources(t *testing.T) {
+	for path, want := range map[string]string{
+		"/stats/summary": "stats", "/metrics": "metrics", "/metrics/cadvisor": "metrics", "/logs/": "log",
+		"/logs/dockerd.log": "log", "/checkpoint/ns/p/c": "checkpoint", "/statusz": "statusz", "/flagz": "configz",
+		"/healthz":          "healthz,proxy",
+		"/healthz/syncloop": "healthz,proxy", "/configz": "configz,proxy", "/pods": "pods,proxy",
+		"/pods/": "pods,proxy", "/runningpods/": "pods,proxy", "/exec/ns/p/c": "proxy", "/containerLogs/ns/p/c": "proxy",
+		"/debug/pprof/": "proxy", "/podsecrets": "proxy", "/": "proxy",
+	} {
+		if got := strings.Join(subresources(path), ","); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var failure error
+	checks := []health.Check{{Name: "syncloop", Probe: func(*http.Request) error { return failure }}}
+	server := httptest.NewTLSServer(New(Config{Pods: podList{}, Clock: clock.RealClock{}, Guard: open(), Health: checks}))
+	defer server.Close()
+	for _, step := range []struct {
+		failure error
+		path    string
+		code    int
+		body    string
+	}{
+		{nil, "/healthz", 200, "ok"}, {nil, "/healthz/ping", 200, "ok"}, {nil, "/healthz/syncloop", 200, "ok"},
+		{nil, "/healthz?verbose", 200, "[+]syncloop ok"}, {errors.New("PLEG"), "/healthz", 500, "[-]syncloop failed"},
+		{errors.New("PLEG"), "/healthz/syncloop", 500, "PLEG"}, {errors.New("PLEG"), "/healthz/ping", 200, "ok"},
+		{nil, "/healthz/absent", 404, ""},
+	} {
+		failure = step.failure
+		if code, body := get(t, server, step.path); code != step.code || !strings.Contains(body, step.body) {
+			t.Errorf("%v, %s: %d %s", step.failure, step.path, code, body)
+		}
+	}
+}
+
+// What lets people into pods and the process is served only with enableDebuggingHandlers.
+func TestDebuggingHandlers(t *testing.T) {
+	for debug, want := range map[bool]string{true: "404 container absent does not exist\n404 checkpointing of ns/p/c failed",
+		false: "404 404 page not found\n404 404 page not found"} {
+		server := httptest.NewTLSServer(New(Config{Pods: podList{runningPod()}, Clock: clock.RealClock{}, Guard: open(),
+			Debug: debug}))
+		var got []string
+		for _, path := range []string{"/checkpoint/ns/p/absent", "/checkpoint/ns/p/c"} {
+			answer, err := server.Client().Post(server.URL+path, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			got = append(got, fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body))))
+		}
+		if all := strings.Join(got, "\n"); !strings.HasPrefix(all, want) {
+			t.Errorf("debug %v: %s", debug, all)
+		}
+		if code, _ := get(t, server, "/debug/pprof/heap"); (code == http.StatusOK) != debug {
+			t.Errorf("debug %v: profiles %d", debug, code)
+		}
+		server.Close()
 	}
 }
 
@@ -360,7 +445,8 @@ func TestSystemLogs(t *testing.T) {
 		s := New(Config{Pods: podList{}, Clock: clock.RealClock{}, Guard: open(), Debug: true, LogDir: logs})
 		server := httptest.NewTLSServer(s)
 		for path, content := range map[string]string{"/logs/": "boot.log", "/logs/boot.log": "it began"} {
-			if code, body := get(t, server, path); code != want || want == http.StatusOK && !strings.Contains(body, content) {
+			if code, body := get(t, server, path); code != want || want == http.StatusOK &&
+				!strings.Contains(body, content) {
 				t.Errorf("logs of %q, %s: %d %s", logs, path, code, body)
 			}
 		}

@@ -2,13 +2,13 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"net/http"
+	"errors"
+	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -21,82 +21,60 @@ type usage struct {
 	runtime.Usage
 }
 
-// usages measures all running containers, a few at a time.
-func (s *Server) usages(ctx context.Context) []usage {
+// measure measures the containers that run as their pods' status has it, and tells whether all could be measured that
+// still run.
+func (s *Server) measure(ctx context.Context) ([]usage, bool) {
+	var work []measured
+	for _, pod := range s.Pods.List() {
+		for _, cs := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if cs.State.Running != nil {
+				work = append(work, measured{id: bareID(cs.ContainerID),
+					usage: usage{pod: pod, container: cs.Name, started: cs.State.Running.StartedAt}})
+			}
+		}
+	}
+	measured, complete := s.measureAll(ctx, work, false)
+	all := make([]usage, len(measured))
+	for i := range measured {
+		all[i] = measured[i].usage
+	}
+	return all, complete
+}
+
+// measuring is how many containers are measured at once.
+const measuring = 8
+
+// measureAll measures what runs, its space on the disk only if asked for. A sandbox that an engine knows nothing of is
+// left out.
+func (s *Server) measureAll(ctx context.Context, work []measured, disks bool) (all []measured, complete bool) {
 	meter, able := s.Engine.(runtime.Statistics)
 	if !able {
-		return nil
+		return nil, true
 	}
+	diskMeter, disked := s.Engine.(runtime.Disks)
+	complete = true
 	var mu sync.Mutex
-	var all []usage
-	var group sync.WaitGroup
-	slots := make(chan struct{}, 8)
-	for _, pod := range s.Pods.List() {
-		for _, cs := range pod.Status.ContainerStatuses {
-			if cs.State.Running == nil {
-				continue
-			}
-			group.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				measured, err := meter.Stats(ctx, bareID(cs.ContainerID))
-				if err != nil {
-					return // it ended meanwhile
+	var group errgroup.Group
+	group.SetLimit(measuring)
+	for _, one := range work {
+		group.Go(func() (err error) {
+			one.Usage, err = meter.Stats(ctx, one.id)
+			if err == nil && disks && disked {
+				var disk runtime.DiskUsage
+				if disk, err = diskMeter.Disk(ctx, one.id); err == nil {
+					one.disk = &disk
 				}
-				mu.Lock()
-				all = append(all, usage{pod, cs.Name, cs.State.Running.StartedAt, measured})
-				mu.Unlock()
-			})
-		}
-	}
-	group.Wait()
-	return all
-}
-
-func (u *usage) cpu() *stats.CPUStats {
-	nanoseconds := uint64(u.CPU)
-	return &stats.CPUStats{Time: metav1.NewTime(u.At), UsageCoreNanoSeconds: &nanoseconds}
-}
-
-func (u *usage) memory() *stats.MemoryStats {
-	used, working := u.MemoryBytes, u.WorkingSetBytes
-	return &stats.MemoryStats{Time: metav1.NewTime(u.At), UsageBytes: &used, WorkingSetBytes: &working}
-}
-
-// summary answers /stats/summary (k8s.io/kubelet/pkg/apis/stats/v1alpha1).
-func (s *Server) summary(w http.ResponseWriter, r *http.Request) {
-	answer := stats.Summary{Node: stats.NodeStats{NodeName: s.NodeName}}
-	index := map[*v1.Pod]int{}
-	for _, u := range s.usages(r.Context()) {
-		i, known := index[u.pod]
-		if !known {
-			i = len(answer.Pods)
-			index[u.pod] = i
-			pod := stats.PodStats{PodRef: stats.PodReference{Name: u.pod.Name, Namespace: u.pod.Namespace, UID: string(u.pod.UID)}}
-			if u.pod.Status.StartTime != nil {
-				pod.StartTime = *u.pod.Status.StartTime
 			}
-			answer.Pods = append(answer.Pods, pod)
-		}
-		answer.Pods[i].Containers = append(answer.Pods[i].Containers, stats.ContainerStats{
-			Name: u.container, StartTime: u.started, CPU: u.cpu(), Memory: u.memory(),
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				complete = complete && errors.Is(err, runtime.ErrNotFound) // it ended meanwhile
+				return nil
+			}
+			all = append(all, one)
+			return nil
 		})
 	}
-	writeJSON(w, answer)
-}
-
-// resourceMetrics answers /metrics/resource, which metrics-server reads.
-func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	all := s.usages(r.Context())
-	write := func(name, kind, help string, value func(*usage) float64) {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-		for i := range all {
-			u := &all[i]
-			fmt.Fprintf(w, "%s{container=%q,namespace=%q,pod=%q} %g %d\n", name, u.container, u.pod.Namespace, u.pod.Name, value(u), u.At.UnixMilli())
-		}
-	}
-	write("container_cpu_usage_seconds_total", "counter", "CPU time used by the container, in seconds", func(u *usage) float64 { return u.CPU.Seconds() })
-	write("container_memory_working_set_bytes", "gauge", "Working set of the container, in bytes", func(u *usage) float64 { return float64(u.WorkingSetBytes) })
-	write("container_start_time_seconds", "gauge", "Start of the container, in seconds since the epoch", func(u *usage) float64 { return float64(u.started.Unix()) })
+	_ = group.Wait() // failures are counted, not returned
+	return all, complete
 }

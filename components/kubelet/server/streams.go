@@ -34,7 +34,8 @@ func (s *Server) runningID(r *http.Request) (*v1.Pod, string, error) {
 }
 
 // streamed finds out what a request for streams is for. Where that fails it answers, and reports false.
-func (s *Server) streamed(w http.ResponseWriter, r *http.Request) (pod *v1.Pod, id string, options *remotecommand.Options, ok bool) {
+func (s *Server) streamed(w http.ResponseWriter,
+	r *http.Request) (pod *v1.Pod, id string, options *remotecommand.Options, ok bool) {
 	pod, id, err := s.runningID(r)
 	if err != nil {
 		fail(w, err)
@@ -93,7 +94,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var out bytes.Buffer
-	code, err := s.Engine.Exec(r.Context(), id, runtime.ExecOptions{Command: r.URL.Query()["cmd"], Stdout: &out, Stderr: &out})
+	code, err := s.Engine.Exec(r.Context(), id, runtime.ExecOptions{Command: r.URL.Query()["cmd"], Stdout: &out,
+		Stderr: &out})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("command exited with %d: %s", code, out.String())
 	}
@@ -119,10 +121,11 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 		s.IdleTimeout, remotecommand.DefaultStreamCreationTimeout, portforward.SupportedProtocols)
 }
 
-// streams speaks to the engine in the words of the streaming library.
+// streams adapts the engine to the interface of the streaming library.
 type streams struct{ engine runtime.Engine }
 
-func (s streams) ExecInContainer(ctx context.Context, _, _, container string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, timeout time.Duration) error {
+func (s streams) ExecInContainer(ctx context.Context, _, _, container string, command []string, in io.Reader, out,
+	errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -141,14 +144,16 @@ func (s streams) ExecInContainer(ctx context.Context, _, _, container string, co
 	return nil
 }
 
-func (s streams) AttachContainer(ctx context.Context, _, _, container string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (s streams) AttachContainer(ctx context.Context, _, _, container string, in io.Reader, out, errOut io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize) error {
 	options, done := execOptions(in, out, errOut, tty, resize)
 	defer done()
 	return s.engine.Attach(ctx, container, options)
 }
 
 // execOptions keeps absent streams absent: an interface that holds a nil stream is not nil.
-func execOptions(in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) (runtime.ExecOptions, func()) {
+func execOptions(in io.Reader, out, errOut io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize) (runtime.ExecOptions, func()) {
 	options := runtime.ExecOptions{Stdin: in, TTY: tty}
 	if out != nil {
 		options.Stdout = out

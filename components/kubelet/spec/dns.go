@@ -134,7 +134,8 @@ func (r *resolver) fitLimits() []warning {
 			"some nameservers have been omitted, the applied nameserver line is: " + strings.Join(r.servers, " ")})
 	}
 	kept := slices.Clone(r.searches[:min(len(r.searches), maxSearchPaths)])
-	kept = slices.DeleteFunc(kept, func(path string) bool { return len(path) > utilvalidation.DNS1123SubdomainMaxLength })
+	kept = slices.DeleteFunc(kept,
+		func(path string) bool { return len(path) > utilvalidation.DNS1123SubdomainMaxLength })
 	for len(strings.Join(kept, " ")) > maxSearchListSize {
 		kept = kept[:len(kept)-1]
 	}

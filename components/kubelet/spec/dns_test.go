@@ -196,10 +196,12 @@ func TestSandboxHasOnlyHostPorts(t *testing.T) {
 func TestResolvConfIsChecked(t *testing.T) {
 	long := strings.Repeat("a", 200) + " "
 	for name, test := range map[string]struct{ line, want string }{
-		"fits":        {"search " + strings.Repeat("a ", 29), ""},
-		"many":        {"search " + strings.Repeat("a ", 30), "consisting of more than 29 domains!"},
-		"long path":   {"search " + strings.Repeat("a", 254), "a search path which length is more than allowed 253 chars!"},
-		"long":        {"search " + strings.Repeat(long, 11), "search line which length is more than allowed 2048 chars!"},
+		"fits": {"search " + strings.Repeat("a ", 29), ""},
+		"many": {"search " + strings.Repeat("a ", 30), "consisting of more than 29 domains!"},
+		"long path": {"search " + strings.Repeat("a", 254),
+			"a search path which length is more than allowed 253 chars!"},
+		"long": {"search " + strings.Repeat(long, 11),
+			"search line which length is more than allowed 2048 chars!"},
 		"no resolver": {"nameserver", "names no server"},
 	} {
 		t.Run(name, func(t *testing.T) {

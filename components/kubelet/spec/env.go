@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"quintet.dev/quintet/components/kubelet/downward"
+	"quintet.dev/quintet/components/kubelet/static"
 )
 
 // environment is an ordered set of variables.
@@ -110,7 +111,8 @@ func (b *Builder) from(ctx context.Context, pod *v1.Pod, from v1.EnvFromSource, 
 func optional(o *bool) bool { return o != nil && *o }
 
 // value is what one variable is set to; skip tells that an optional source is missing.
-func (b *Builder) value(ctx context.Context, r *Request, e *v1.EnvVar, lookup func(string) (string, bool)) (value string, skip bool, err error) {
+func (b *Builder) value(ctx context.Context, r *Request, e *v1.EnvVar,
+	lookup func(string) (string, bool)) (value string, skip bool, err error) {
 	pod, c := r.Pod, r.Container
 	if e.ValueFrom == nil {
 		return expand(e.Value, lookup), false, nil
@@ -124,12 +126,13 @@ func (b *Builder) value(ctx context.Context, r *Request, e *v1.EnvVar, lookup fu
 		return b.configMapKey(ctx, pod, from.ConfigMapKeyRef)
 	case from.SecretKeyRef != nil:
 		return b.secretKey(ctx, pod, from.SecretKeyRef)
-	case from.FileKeyRef != nil && b.Virtual: // nothing was written
+	case from.FileKeyRef != nil && b.Simulated.Files: // nothing was written
 		return "", true, nil
 	case from.FileKeyRef != nil:
 		return fileKey(r.Volumes, from.FileKeyRef)
 	default:
-		err = fmt.Errorf("variable %s: this kind of source is not supported: use fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef", e.Name)
+		err = fmt.Errorf("variable %s: this kind of source is not supported: use fieldRef, resourceFieldRef, "+
+			"configMapKeyRef, secretKeyRef or fileKeyRef", e.Name)
 	}
 	return value, false, err
 }
@@ -175,12 +178,13 @@ func (b *Builder) serviceVariables(pod *v1.Pod) (map[string]string, error) {
 		return nil, nil
 	}
 	services, err := b.Services()
-	if err != nil {
+	if err != nil && !static.Is(pod) { // a static pod may be what serves the API
 		return nil, err
 	}
 	links := pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks
 	variables := map[string]string{}
-	// The API server's own service is told of in every namespace; a service of that name in the pod's goes first.
+	// The API server's Service is in the environment of every namespace; one of that name in the pod's takes
+	// precedence.
 	for _, own := range []bool{false, true} {
 		for _, service := range services {
 			master := service.Namespace == defaultNamespace && service.Name == "kubernetes"
@@ -205,7 +209,8 @@ func describe(service *v1.Service, variables map[string]string) {
 	for i := range service.Spec.Ports {
 		p := &service.Spec.Ports[i]
 		if p.Name != "" {
-			variables[prefix+"_SERVICE_PORT_"+strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_"))] = strconv.Itoa(int(p.Port))
+			variables[prefix+"_SERVICE_PORT_"+strings.ToUpper(strings.ReplaceAll(p.Name, "-",
+				"_"))] = strconv.Itoa(int(p.Port))
 		}
 		protocol := string(p.Protocol)
 		if protocol == "" {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
 // maxEnvFile is how much of an env file is read, in bytes.
@@ -17,12 +19,12 @@ const maxEnvFile = 1 << 20
 
 // fileKey reads a variable from an env file in one of the pod's volumes, whose paths are given by name (KEP-3721). skip
 // tells that it is optional and missing. As with upstream's kubelet a variable without a value is missing.
-func fileKey(paths map[string]string, ref *v1.FileKeySelector) (value string, skip bool, err error) {
+func fileKey(paths map[string]volumes.Mounted, ref *v1.FileKeySelector) (value string, skip bool, err error) {
 	volume, ok := paths[ref.VolumeName]
 	if !ok {
 		return "", false, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", ref.VolumeName)
 	}
-	text, err := readBelow(volume, ref.Path)
+	text, err := readBelow(volume.Path, ref.Path)
 	if errors.Is(err, fs.ErrNotExist) && optional(ref.Optional) {
 		return "", true, nil
 	}

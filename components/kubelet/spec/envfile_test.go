@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
 func TestLookUpEnvFile(t *testing.T) {
@@ -35,7 +36,8 @@ func TestLookUpEnvFile(t *testing.T) {
 		"fault before value": {"A=\"1\"\nB='2'", "B", "", "at line 1"},
 	} {
 		got, err := lookUpEnvFile(test.text, test.key)
-		if got != test.want || (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+		if got != test.want || (err == nil) != (test.fails == "") || err != nil &&
+			!strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s: %q, %v; want %q, %q", name, got, err, test.want, test.fails)
 		}
 	}
@@ -58,17 +60,19 @@ func TestVariablesFromFiles(t *testing.T) {
 		ref         v1.FileKeySelector
 		want, fails string
 	}{
-		"there":                 {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "A"}, "X=one two", ""},
-		"optional, no key":      {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "B", Optional: &yes}, "", ""},
-		"optional, no file":     {v1.FileKeySelector{VolumeName: "v", Path: "no", Key: "A", Optional: &yes}, "", ""},
-		"no key":                {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "B"}, "", `key "B" not found in file "env"`},
+		"there":             {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "A"}, "X=one two", ""},
+		"optional, no key":  {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "B", Optional: &yes}, "", ""},
+		"optional, no file": {v1.FileKeySelector{VolumeName: "v", Path: "no", Key: "A", Optional: &yes}, "", ""},
+		"no key": {v1.FileKeySelector{VolumeName: "v", Path: "env", Key: "B"}, "",
+			`key "B" not found in file "env"`},
 		"no file":               {v1.FileKeySelector{VolumeName: "v", Path: "no", Key: "A"}, "", `"no" of volume "v"`},
 		"no volume":             {v1.FileKeySelector{VolumeName: "w", Path: "env", Key: "A"}, "", `the volume "w"`},
 		"a link out of the way": {v1.FileKeySelector{VolumeName: "v", Path: "link", Key: "A"}, "", "escapes"},
 	} {
 		p := pod(v1.Container{Env: []v1.EnvVar{{Name: "X", ValueFrom: &v1.EnvVarSource{FileKeyRef: &test.ref}}}})
 		s, err := builder(t).Container(t.Context(), &Request{
-			Pod: p, Container: &p.Spec.Containers[0], Sandbox: &runtime.Sandbox{ID: "s"}, Volumes: map[string]string{"v": volume},
+			Pod: p, Container: &p.Spec.Containers[0], Sandbox: &runtime.Sandbox{ID: "s"},
+			Volumes: map[string]volumes.Mounted{"v": {Path: volume}},
 		})
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s: %v, want %q", name, err, test.fails)

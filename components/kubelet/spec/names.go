@@ -11,9 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Hosts writes the pod's /etc/hosts anew, in place, for containers that were made before its address was known.
+// Hosts rewrites the pod's /etc/hosts in place, for containers that were created before its address was known.
 func (b *Builder) Hosts(pod *v1.Pod) error {
-	if b.Virtual {
+	if b.Simulated.Files {
 		return nil
 	}
 	return b.writeHosts(filepath.Join(b.podDir(pod), hostsFile), pod)

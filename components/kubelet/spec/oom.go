@@ -5,6 +5,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"quintet.dev/quintet/components/kubelet/plan"
+	"quintet.dev/quintet/components/kubelet/static"
 	"quintet.dev/quintet/components/kubelet/status"
 )
 
@@ -17,8 +18,7 @@ const (
 
 // Critical tells pods that are not evicted: those that the cluster can't do without, and those of the node's own files.
 func Critical(pod *v1.Pod) bool {
-	_, static := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return static || pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
+	return static.Is(pod) || static.IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
 }
 
 // Bounds of how gladly containers are killed.
@@ -28,8 +28,9 @@ const (
 )
 
 // oomScore is how gladly the kernel kills the container when memory runs out
-// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#node-out-of-memory-behavior). What a pod asks
-// for as a whole, and none of its containers, is shared equally (KEP-2837); a sidecar goes no sooner than what it is there for (KEP-753).
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#node-out-of-memory-behavior). What a
+// pod asks for as a whole, and none of its containers, is shared equally (KEP-2837); a sidecar goes no sooner than what
+// it is there for (KEP-753).
 func oomScore(pod *v1.Pod, c *v1.Container, machine int64) int {
 	if Critical(pod) && pod.Spec.PriorityClassName == nodeCritical {
 		return killedLast
@@ -57,7 +58,7 @@ func memoryOf(c *v1.Container) int64 {
 	return request.Value()
 }
 
-// memoryShare is what each container has of the memory that the pod asks for beyond what its containers do.
+// memoryShare is each container's share of the pod-level memory request beyond the requests of the containers.
 func memoryShare(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0
@@ -70,7 +71,7 @@ func memoryShare(pod *v1.Pod) int64 {
 	return (whole.Value() - asked.Memory().Value()) / int64(len(plan.Containers(pod)))
 }
 
-// leastMemory is what that of the containers asks for that asks for least; init containers don't count.
+// leastMemory returns the smallest memory request of the containers, without init containers.
 func leastMemory(pod *v1.Pod) int64 {
 	least := memoryOf(&pod.Spec.Containers[0])
 	for i := range pod.Spec.Containers {

@@ -19,20 +19,26 @@ func TestOOMScore(t *testing.T) {
 		want int // of a
 		side int // of s, if there is one
 	}{
-		"asks for nothing":     {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}, want: 1000},
-		"by what it asks for":  {pod: v1.PodSpec{Containers: both}, want: 700},
-		"asks for very little": {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a", Resources: memory("100m")}}}, want: 999},
-		"asks for all":         {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a", Resources: memory("1000")}}}, want: 3},
+		"asks for nothing":    {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}, want: 1000},
+		"by what it asks for": {pod: v1.PodSpec{Containers: both}, want: 700},
+		"asks for very little": {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a", Resources: memory("100m")}}},
+			want: 999},
+		"asks for all": {pod: v1.PodSpec{Containers: []v1.Container{{Name: "a", Resources: memory("1000")}}},
+			want: 3},
 		"of the cluster": {
-			pod: v1.PodSpec{Containers: both, Priority: new(int32(2000000000)), PriorityClassName: "system-cluster-critical"}, want: 700,
+			pod: v1.PodSpec{Containers: both, Priority: new(int32(2000000000)),
+				PriorityClassName: "system-cluster-critical"}, want: 700,
 		},
 		"of the node": {
-			pod: v1.PodSpec{Containers: both, Priority: new(int32(2000001000)), PriorityClassName: "system-node-critical"}, want: -997,
+			pod: v1.PodSpec{Containers: both, Priority: new(int32(2000001000)),
+				PriorityClassName: "system-node-critical"}, want: -997,
 		},
-		"shares":         {pod: v1.PodSpec{Containers: both, Resources: &whole}, want: 600},
-		"beside sidecar": {pod: v1.PodSpec{Containers: both, InitContainers: []v1.Container{sidecar}}, want: 700, side: 800},
+		"shares": {pod: v1.PodSpec{Containers: both, Resources: &whole}, want: 600},
+		"beside sidecar": {pod: v1.PodSpec{Containers: both, InitContainers: []v1.Container{sidecar}},
+			want: 700, side: 800},
 		"shares with a sidecar": {
-			pod: v1.PodSpec{Containers: both, InitContainers: []v1.Container{sidecar}, Resources: &whole}, want: 637, side: 737,
+			pod:  v1.PodSpec{Containers: both, InitContainers: []v1.Container{sidecar}, Resources: &whole},
+			want: 637, side: 737,
 		},
 	} {
 		p := &v1.Pod{Spec: test.pod}

@@ -12,8 +12,8 @@ import (
 	"quintet.dev/quintet/components/kubelet/status"
 )
 
-// Resources turns requests and limits of a container into what the kernel's schedulers understand. What has no limit of its
-// own has its pod's (KEP-2837).
+// Resources converts requests and limits of a container into what the kernel's schedulers understand. What has no limit
+// of its own has its pod's (KEP-2837).
 func (b *Builder) Resources(pod *v1.Pod, c *v1.Container) runtime.Resources {
 	var s runtime.Resources
 	cpu, ok := c.Resources.Requests[v1.ResourceCPU]
@@ -21,15 +21,15 @@ func (b *Builder) Resources(pod *v1.Pod, c *v1.Container) runtime.Resources {
 	if !ok {
 		cpu = limit
 	}
-	s.CPUShares = shares(cpu)
+	s.CPUShares = CPUShares(cpu)
 	s.CPUQuota, s.CPUPeriod = b.quota(limit)
 	memory := limitOf(pod, c, v1.ResourceMemory)
 	s.MemoryBytes = memory.Value()
 	return s
 }
 
-// PodLimits is what the control group of a pod gets. A pod is bounded by the sum of what its containers may use at most only
-// where all of them have a bound, or by what it says itself.
+// PodLimits is what the control group of a pod gets. A pod is bounded by the sum of what its containers may use at most
+// only where all of them have a bound, or by what it says itself.
 func (b *Builder) PodLimits(pod *v1.Pod) cgroups.Limits {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	bounded := map[v1.ResourceName]bool{v1.ResourceCPU: true, v1.ResourceMemory: true}
@@ -47,9 +47,12 @@ func (b *Builder) PodLimits(pod *v1.Pod) cgroups.Limits {
 			bounded[name] = true
 		}
 	}
-	l := cgroups.Limits{CPUShares: shares(requests[v1.ResourceCPU])}
+	l := cgroups.Limits{CPUShares: CPUShares(requests[v1.ResourceCPU])}
+	if b.PidsLimit > 0 {
+		l.PIDs = b.PidsLimit
+	}
 	if status.QOS(pod) == v1.PodQOSBestEffort {
-		return cgroups.Limits{CPUShares: fewestShares}
+		return cgroups.Limits{CPUShares: fewestShares, PIDs: l.PIDs}
 	}
 	if bounded[v1.ResourceCPU] {
 		l.CPUQuota, l.CPUPeriod = b.quota(limits[v1.ResourceCPU])
@@ -74,13 +77,14 @@ func podLimit(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	return pod.Spec.Resources.Limits[name]
 }
 
-// What the kernel knows as the fewest and the most shares.
+// The kernel's minimum and maximum of CPU shares.
 const (
 	fewestShares = 2
 	mostShares   = 262144
 )
 
-func shares(cpu resource.Quantity) int64 {
+// CPUShares is the weight of an amount of CPU among the kernel's control groups.
+func CPUShares(cpu resource.Quantity) int64 {
 	milli := min(cpu.MilliValue(), mostShares*1000/1024)
 	return max(fewestShares, milli*1024/1000)
 }

@@ -31,11 +31,13 @@ func TestPodLimits(t *testing.T) {
 		want       cgroups.Limits
 	}{
 		"best effort": {containers: []v1.ResourceRequirements{{}}, want: cgroups.Limits{CPUShares: 2}},
-		"all bounded": {containers: []v1.ResourceRequirements{bounded, bounded}, want: cgroups.Limits{CPUShares: 512, CPUQuota: 100000, CPUPeriod: 100000, MemoryBytes: 4 << 20}},
-		"one is not":  {containers: []v1.ResourceRequirements{bounded, requests}, want: cgroups.Limits{CPUShares: 512}},
+		"all bounded": {containers: []v1.ResourceRequirements{bounded, bounded},
+			want: cgroups.Limits{CPUShares: 512, CPUQuota: 100000, CPUPeriod: 100000, MemoryBytes: 4 << 20}},
+		"one is not": {containers: []v1.ResourceRequirements{bounded, requests}, want: cgroups.Limits{CPUShares: 512}},
 		"the pod is": {
-			containers: []v1.ResourceRequirements{bounded, requests}, whole: &v1.ResourceRequirements{Requests: amounts("1", "4Mi"), Limits: amounts("2", "8Mi")},
-			want: cgroups.Limits{CPUShares: 1024, CPUQuota: 200000, CPUPeriod: 100000, MemoryBytes: 8 << 20},
+			containers: []v1.ResourceRequirements{bounded, requests},
+			whole:      &v1.ResourceRequirements{Requests: amounts("1", "4Mi"), Limits: amounts("2", "8Mi")},
+			want:       cgroups.Limits{CPUShares: 1024, CPUQuota: 200000, CPUPeriod: 100000, MemoryBytes: 8 << 20},
 		},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Resources: test.whole}}

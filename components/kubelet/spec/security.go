@@ -73,7 +73,8 @@ func (b *Builder) seccomp(profile *v1.SeccompProfile, s *runtime.ContainerSpec) 
 		return nil
 	}
 	if profile.LocalhostProfile == nil || !filepath.IsLocal(*profile.LocalhostProfile) {
-		return fmt.Errorf("seccomp profile of type %s needs a localhostProfile, a path below %s", profile.Type, filepath.Join(b.Root, "seccomp"))
+		return fmt.Errorf("seccomp profile of type %s needs a localhostProfile, a path below %s", profile.Type,
+			filepath.Join(b.Root, "seccomp"))
 	}
 	data, err := os.ReadFile(filepath.Join(b.Root, "seccomp", *profile.LocalhostProfile))
 	if err != nil {
@@ -83,7 +84,7 @@ func (b *Builder) seccomp(profile *v1.SeccompProfile, s *runtime.ContainerSpec) 
 	return nil
 }
 
-// user decides who the container runs as, and refuses root where runAsNonRoot forbids it.
+// user returns the user that the container runs as; it is an error where runAsNonRoot forbids it.
 func user(r *Request, pod *v1.PodSecurityContext, own *v1.SecurityContext, s *runtime.ContainerSpec) error {
 	uid, gid := first(own.RunAsUser, pod.RunAsUser), first(own.RunAsGroup, pod.RunAsGroup)
 	if uid != nil {
@@ -104,18 +105,21 @@ func user(r *Request, pod *v1.PodSecurityContext, own *v1.SecurityContext, s *ru
 	}
 	if uid != nil {
 		if *uid == 0 {
-			return fmt.Errorf("container's runAsUser breaks non-root policy (pod: %q, container: %s)", r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
+			return fmt.Errorf("container's runAsUser breaks non-root policy (pod: %q, container: %s)",
+				r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
 		}
 		return nil
 	}
 	name, _, _ := strings.Cut(r.Image.User, ":")
 	if name == "" || name == "0" || name == "root" {
-		return fmt.Errorf("container has runAsNonRoot and image will run as root (pod: %q, container: %s)", r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
+		return fmt.Errorf("container has runAsNonRoot and image will run as root (pod: %q, container: %s)",
+			r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
 	}
 	if !slices.ContainsFunc([]byte(name), func(c byte) bool { return c < '0' || c > '9' }) {
 		return nil
 	}
-	return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root (pod: %q, container: %s)", name, r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
+	return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root "+
+		"(pod: %q, container: %s)", name, r.Pod.Namespace+"/"+r.Pod.Name, s.Name)
 }
 
 func selinux(options *v1.SELinuxOptions) []string {
@@ -123,7 +127,8 @@ func selinux(options *v1.SELinuxOptions) []string {
 		return nil
 	}
 	var labels []string
-	for _, part := range [][2]string{{"user", options.User}, {"role", options.Role}, {"type", options.Type}, {"level", options.Level}} {
+	for _, part := range [][2]string{{"user", options.User}, {"role", options.Role}, {"type", options.Type},
+		{"level", options.Level}} {
 		if part[1] != "" {
 			labels = append(labels, part[0]+":"+part[1])
 		}

@@ -1,4 +1,4 @@
-// Package spec says in the runtime's words what a pod asks for: environment, mounts, names, security, resources.
+// Package spec translates a pod's spec to the runtime's: environment, mounts, names, security, resources.
 package spec
 
 import (
@@ -14,17 +14,18 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
+	"quintet.dev/quintet/components/kubelet/devices"
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/status"
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
-// Builder knows of the node what containers depend on. It is safe for concurrent use.
+// Builder holds the settings of the node that containers depend on. It is safe for concurrent use.
 type Builder struct {
 	Root        string // the kubelet's directory
 	Objects     volumes.Objects
-	Services    func() ([]*v1.Service, error) // nil: pods are told of no services
+	Services    func() ([]*v1.Service, error) // nil: no Services in the environment of pods
 	Allocatable func() v1.ResourceList
 	MemoryBytes int64 // of the machine
 	Cgroups     cgroups.Tree
@@ -37,14 +38,20 @@ type Builder struct {
 	SeccompDefault bool
 	CPUQuota       bool
 	CPUPeriod      time.Duration
-	PidsLimit      int64
+	PidsLimit      int64 // of a pod; less than 1 is none
+	LimitedSwap    bool  // else nothing is swapped
+	SwapBytes      int64 // of the machine
+	KillTogether   bool  // all processes of a container that the OOM killer ends one of
 	LogMaxSize     string
 	LogMaxFiles    int
-	// Recorder, if set, is told what of a pod's DNS configuration can't be had; NodeRef is the node in its events.
+	// Recorder, if set, gets an event for parts of a pod's DNS configuration that are dropped; NodeRef is the node in
+	// its events.
 	Recorder record.EventRecorder
 	NodeRef  *v1.ObjectReference
-	// Virtual runtimes have no file system: no files are made for them.
-	Virtual bool
+	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
+	RecursiveReadOnly bool
+	// Simulated is what the engine only simulates.
+	Simulated runtime.Simulated
 }
 
 // Sandbox describes the pod's sandbox.
@@ -53,10 +60,12 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
 		hostname += "." + domain
 		if len(hostname) > 64 {
-			return nil, fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (64 characters is the max, %d characters requested)", hostname, len(hostname))
+			return nil,
+				fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (64 characters is "+
+					"the max, %d characters requested)", hostname, len(hostname))
 		}
 	}
-	if !b.Virtual {
+	if !b.Simulated.Files {
 		_, warnings, err := b.resolver(pod)
 		if err != nil {
 			return nil, err
@@ -119,15 +128,17 @@ func Hostname(pod *v1.Pod, clusterDomain string) (name, domain string) {
 	return name, domain
 }
 
-// Request is what a container is made of beside its specification.
+// Request holds what a container is created from in addition to its spec.
 type Request struct {
 	Pod       *v1.Pod // with the addresses it has in its status
 	Container *v1.Container
 	Sandbox   *runtime.Sandbox
 	Attempt   int
 	Image     runtime.Image
-	Volumes   map[string]string // path of each on the node
-	Target    string            // container whose process namespace is joined, "" for none
+	Volumes   map[string]volumes.Mounted
+	Target    string // container whose process namespace is joined, "" for none
+	// Devices are what drivers of devices give it; nil for none.
+	Devices *devices.Options
 }
 
 // Container describes a container. It makes the small files that it mounts.
@@ -152,7 +163,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		Command:        expandAll(c.Command, lookup),
 		Args:           expandAll(c.Args, lookup),
 		WorkingDir:     c.WorkingDir,
-		Env:            env.list(),
+		Env:            withDevices(env, r.Devices),
 		Stdin:          c.Stdin,
 		StdinOnce:      c.StdinOnce,
 		TTY:            c.TTY,
@@ -161,7 +172,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		SharePID:       sharesPID(pod),
 		TargetPID:      r.Target,
 		CgroupParent:   b.Cgroups.Parent(pod.UID, status.QOS(pod)),
-		PidsLimit:      b.PidsLimit,
+		PidsLimit:      b.containerPIDs(),
 		OOMScoreAdjust: oomScore(pod, c, b.MemoryBytes),
 		LogMaxSize:     b.LogMaxSize,
 		LogMaxFiles:    b.LogMaxFiles,
@@ -176,7 +187,8 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 	if err := b.security(r, s); err != nil {
 		return nil, err
 	}
-	if b.Virtual {
+	addDevices(s, r.Devices)
+	if b.Simulated.Files {
 		return s, nil
 	}
 	return s, b.mounts(r, lookup, s)
@@ -196,6 +208,9 @@ func expandAll(words []string, lookup func(string) (string, bool)) []string {
 // mounts lists volume mounts and the files that every container gets.
 func (b *Builder) mounts(r *Request, lookup func(string) (string, bool), s *runtime.ContainerSpec) error {
 	taken := map[string]bool{}
+	for i := range s.Mounts { // of devices
+		taken[filepath.Clean(s.Mounts[i].Target)] = true
+	}
 	for i := range r.Container.VolumeMounts {
 		m, err := b.volumeMount(r, i, lookup)
 		if err != nil {
@@ -205,7 +220,17 @@ func (b *Builder) mounts(r *Request, lookup func(string) (string, bool), s *runt
 		s.Mounts = append(s.Mounts, m)
 	}
 	for _, device := range r.Container.VolumeDevices {
-		return fmt.Errorf("volume device %s: raw block volumes are not supported", device.Name)
+		volume, ok := r.Volumes[device.Name]
+		if !ok || !volume.Block {
+			return fmt.Errorf("volume device %q: the pod has no block volume of that name", device.Name)
+		}
+		source, err := filepath.EvalSymlinks(volume.Path)
+		if err != nil {
+			return fmt.Errorf("volume device %q: %w", device.Name, err)
+		}
+		s.Devices = append(s.Devices, runtime.Device{
+			Source: source, Target: device.DevicePath, ReadOnly: volume.ReadOnly,
+		})
 	}
 	dir := b.podDir(r.Pod)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -251,7 +276,8 @@ func (b *Builder) messageFile(dir string, r *Request, s *runtime.ContainerSpec) 
 // volumeMount describes the container's mount of index i.
 func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bool)) (runtime.Mount, error) {
 	m := &r.Container.VolumeMounts[i]
-	source, ok := r.Volumes[m.Name]
+	volume, ok := r.Volumes[m.Name]
+	source := volume.Path
 	if !ok {
 		return runtime.Mount{}, fmt.Errorf("volume mount %q: the pod has no volume of that name", m.Name)
 	}
@@ -272,7 +298,7 @@ func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bo
 	if sub != "" {
 		var err error
 		target := filepath.Join(b.podDir(r.Pod), "volume-subpaths", m.Name, r.Container.Name, fmt.Sprint(i))
-		if source, err = volumes.SubPath(source, sub, target); err != nil {
+		if source, err = volumes.SubPath(volume, sub, target); err != nil {
 			return runtime.Mount{}, err
 		}
 	}
@@ -280,9 +306,14 @@ func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bo
 	if !filepath.IsAbs(target) {
 		target = "/" + target
 	}
-	mount := runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || alwaysReadOnly(r.Pod, m.Name)}
-	if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != v1.RecursiveReadOnlyDisabled {
-		mount.RecursiveReadOnly = *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled
+	mount := runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || volume.ReadOnly}
+	if mode := m.RecursiveReadOnly; mode != nil && m.ReadOnly {
+		mount.RecursiveReadOnly = *mode == v1.RecursiveReadOnlyEnabled ||
+			*mode == v1.RecursiveReadOnlyIfPossible && b.RecursiveReadOnly
+		if mount.RecursiveReadOnly && !b.RecursiveReadOnly {
+			return runtime.Mount{}, fmt.Errorf("failed to resolve recursive read-only mode: volume %q requested "+
+				"recursive read-only mode, but it is not supported by the runtime", m.Name)
+		}
 	}
 	if m.MountPropagation != nil {
 		switch *m.MountPropagation {
@@ -293,14 +324,4 @@ func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bo
 		}
 	}
 	return mount, nil
-}
-
-// alwaysReadOnly tells volumes whose content the kubelet writes.
-func alwaysReadOnly(pod *v1.Pod, name string) bool {
-	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; v.Name == name {
-			return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
-		}
-	}
-	return false
 }

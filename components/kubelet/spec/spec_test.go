@@ -36,17 +36,20 @@ func (objects) Secret(_ context.Context, _, name string) (*v1.Secret, error) {
 func service(namespace, name, ip string) *v1.Service {
 	return &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1.ServiceSpec{ClusterIP: ip, Ports: []v1.ServicePort{{Name: "web", Port: 80, Protocol: v1.ProtocolTCP}}},
+		Spec: v1.ServiceSpec{ClusterIP: ip,
+			Ports: []v1.ServicePort{{Name: "web", Port: 80, Protocol: v1.ProtocolTCP}}},
 	}
 }
 
 func builder(t *testing.T) *Builder {
 	t.Helper()
 	return &Builder{
-		Root: t.TempDir(), Objects: objects{}, MemoryBytes: 8 << 30, ClusterDomain: "cluster.local", ClusterDNS: []string{"10.0.0.10"},
+		Root: t.TempDir(), Objects: objects{}, MemoryBytes: 8 << 30, ClusterDomain: "cluster.local",
+		ClusterDNS:  []string{"10.0.0.10"},
 		Allocatable: func() v1.ResourceList { return v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")} },
 		Services: func() ([]*v1.Service, error) {
-			return []*v1.Service{service("default", "kubernetes", "10.0.0.1"), service("ns", "my-db", "10.0.0.2"), service("other", "x", "10.0.0.3"), service("ns", "headless", "None")}, nil
+			return []*v1.Service{service("default", "kubernetes", "10.0.0.1"), service("ns", "my-db", "10.0.0.2"),
+				service("other", "x", "10.0.0.3"), service("ns", "headless", "None")}, nil
 		},
 		CPUQuota: true, CPUPeriod: 100 * time.Millisecond, PauseImage: "pause", LogMaxSize: "1m", LogMaxFiles: 1,
 	}
@@ -63,7 +66,8 @@ func pod(c v1.Container) *v1.Pod {
 
 func build(t *testing.T, b *Builder, p *v1.Pod) (*runtime.ContainerSpec, error) {
 	t.Helper()
-	return b.Container(t.Context(), &Request{Pod: p, Container: &p.Spec.Containers[0], Sandbox: &runtime.Sandbox{ID: "s"}})
+	return b.Container(t.Context(),
+		&Request{Pod: p, Container: &p.Spec.Containers[0], Sandbox: &runtime.Sandbox{ID: "s"}})
 }
 
 func TestExpand(t *testing.T) {
@@ -103,7 +107,8 @@ func TestEnvironment(t *testing.T) {
 		EnvFrom: []v1.EnvFromSource{
 			{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "cm"}}},
 			{Prefix: "S_", SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "s"}}},
-			{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "no"}, Optional: &yes}},
+			{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "no"},
+				Optional: &yes}},
 		},
 		Env: []v1.EnvVar{
 			{Name: "NAME", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
@@ -112,9 +117,12 @@ func TestEnvironment(t *testing.T) {
 			{Name: "A", Value: "own $(B)"},
 			{Name: "LATER", Value: "$(A) and $(NOT_YET)"},
 			{Name: "NOT_YET", Value: "x"},
-			{Name: "MEM", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}}},
-			{Name: "CPU", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "requests.cpu", Divisor: resource.MustParse("1m")}}},
-			{Name: "GONE", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: "no", Optional: &yes}}},
+			{Name: "MEM", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.memory",
+				Divisor: resource.MustParse("1Mi")}}},
+			{Name: "CPU", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "requests.cpu",
+				Divisor: resource.MustParse("1m")}}},
+			{Name: "GONE",
+				ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: "no", Optional: &yes}}},
 		},
 		Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m")}},
 	})
@@ -123,8 +131,10 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"A=own b", "B=b", "S_P=secret", "NAME=pod", "IP=10.1.0.5", "LABEL=x", "LATER=own b and $(NOT_YET)", "MEM=1024", "CPU=250",
-		"KUBERNETES_SERVICE_HOST=10.0.0.1", "MY_DB_SERVICE_HOST=10.0.0.2", "MY_DB_SERVICE_PORT_WEB=80", "MY_DB_PORT=tcp://10.0.0.2:80", "MY_DB_PORT_80_TCP_ADDR=10.0.0.2",
+		"A=own b", "B=b", "S_P=secret", "NAME=pod", "IP=10.1.0.5", "LABEL=x", "LATER=own b and $(NOT_YET)",
+		"MEM=1024", "CPU=250",
+		"KUBERNETES_SERVICE_HOST=10.0.0.1", "MY_DB_SERVICE_HOST=10.0.0.2", "MY_DB_SERVICE_PORT_WEB=80",
+		"MY_DB_PORT=tcp://10.0.0.2:80", "MY_DB_PORT_80_TCP_ADDR=10.0.0.2",
 	} {
 		if !slices.Contains(s.Env, want) {
 			t.Errorf("no %s in %v", want, s.Env)
@@ -135,20 +145,23 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s is set: %v", name, s.Env)
 		}
 	}
-	if !slices.Equal(s.Command, []string{"run", "pod"}) || !slices.Equal(s.Args, []string{"own b", "10.0.0.1", "$(UNKNOWN)"}) {
+	if !slices.Equal(s.Command, []string{"run", "pod"}) ||
+		!slices.Equal(s.Args, []string{"own b", "10.0.0.1", "$(UNKNOWN)"}) {
 		t.Errorf("command %q, args %q", s.Command, s.Args)
 	}
 	no := false
 	p.Spec.EnableServiceLinks = &no
-	if s, err = build(t, builder(t), p); err != nil || slices.Contains(s.Env, "MY_DB_SERVICE_HOST=10.0.0.2") || !slices.Contains(s.Env, "KUBERNETES_SERVICE_HOST=10.0.0.1") {
+	if s, err = build(t, builder(t), p); err != nil || slices.Contains(s.Env, "MY_DB_SERVICE_HOST=10.0.0.2") ||
+		!slices.Contains(s.Env, "KUBERNETES_SERVICE_HOST=10.0.0.1") {
 		t.Errorf("without service links: %v, %v", s.Env, err)
 	}
 }
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	for want, c := range map[string]v1.Container{
-		`configmaps "no" not found`:                     {EnvFrom: []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "no"}}}}},
-		"couldn't find key no in ConfigMap ns/cm":       {Env: []v1.EnvVar{{Name: "X", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "cm"}, Key: "no"}}}}},
+		`configmaps "no" not found`: {EnvFrom: []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "no"}}}}},
+		"couldn't find key no in ConfigMap ns/cm": {Env: []v1.EnvVar{{Name: "X",
+			ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "cm"}, Key: "no"}}}}},
 		"volume mount \"v\"":                            {VolumeMounts: []v1.VolumeMount{{Name: "v", MountPath: "/v"}}},
 		"container has runAsNonRoot and image will run": {SecurityContext: &v1.SecurityContext{RunAsNonRoot: new(true)}},
 	} {
@@ -162,8 +175,10 @@ func TestResourcesAndSecurity(t *testing.T) {
 	uid, gid, group := int64(1000), int64(2000), int64(3000)
 	p := pod(v1.Container{
 		Resources: v1.ResourceRequirements{
-			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("2Gi")},
-			Limits:   v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("4Gi")},
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"),
+				v1.ResourceMemory: resource.MustParse("2Gi")},
+			Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"),
+				v1.ResourceMemory: resource.MustParse("4Gi")},
 		},
 		SecurityContext: &v1.SecurityContext{
 			RunAsGroup: &gid, ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
@@ -176,14 +191,17 @@ func TestResourcesAndSecurity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.CPUShares != 512 || s.CPUQuota != 200000 || s.CPUPeriod != 100000 || s.MemoryBytes != 4<<30 || s.OOMScoreAdjust != 750 {
+	if s.CPUShares != 512 || s.CPUQuota != 200000 || s.CPUPeriod != 100000 || s.MemoryBytes != 4<<30 ||
+		s.OOMScoreAdjust != 750 {
 		t.Errorf("resources: %+v", s)
 	}
-	if s.User != "1000:2000" || !slices.Equal(s.Groups, []string{"3000"}) || !s.ReadOnlyRoot || !s.NoNewPrivs || s.Seccomp != "" ||
+	if s.User != "1000:2000" || !slices.Equal(s.Groups, []string{"3000"}) || !s.ReadOnlyRoot || !s.NoNewPrivs ||
+		s.Seccomp != "" ||
 		!slices.Equal(s.AddCaps, []string{"NET_ADMIN"}) || !slices.Equal(s.DropCaps, []string{"ALL"}) {
 		t.Errorf("security: %+v", s)
 	}
-	if s, err = build(t, builder(t), pod(v1.Container{})); err != nil || s.Seccomp != "unconfined" || s.CPUShares != 2 || s.CPUQuota != 0 || s.OOMScoreAdjust != 1000 {
+	if s, err = build(t, builder(t), pod(v1.Container{})); err != nil || s.Seccomp != "unconfined" ||
+		s.CPUShares != 2 || s.CPUQuota != 0 || s.OOMScoreAdjust != 1000 {
 		t.Errorf("by default: %+v, %v", s, err)
 	}
 }
@@ -191,13 +209,15 @@ func TestResourcesAndSecurity(t *testing.T) {
 func TestFilesOfTheContainer(t *testing.T) {
 	b := builder(t)
 	b.ResolvConf = filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(b.ResolvConf, []byte("nameserver 9.9.9.9\nsearch example.com\noptions timeout:1\n"), 0o600); err != nil {
+	if err := os.WriteFile(b.ResolvConf, []byte("nameserver 9.9.9.9\nsearch example.com\noptions timeout:1\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := pod(v1.Container{TerminationMessagePath: "/dev/termination-log"})
 	p.Spec.Subdomain = "sub"
 	p.Spec.HostAliases = []v1.HostAlias{{IP: "1.2.3.4", Hostnames: []string{"a", "b"}}}
-	p.Spec.DNSConfig = &v1.PodDNSConfig{Nameservers: []string{"8.8.8.8"}, Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}}
+	p.Spec.DNSConfig = &v1.PodDNSConfig{Nameservers: []string{"8.8.8.8"},
+		Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}}
 	read := func() map[string]string {
 		t.Helper()
 		s, err := build(t, b, p)
@@ -216,8 +236,9 @@ func TestFilesOfTheContainer(t *testing.T) {
 	}
 	files := read()
 	for target, wants := range map[string][]string{
-		"/etc/hosts":           {"10.1.0.5\tpod.sub.ns.svc.cluster.local\tpod\n", "1.2.3.4\ta\tb\n"},
-		"/etc/resolv.conf":     {"nameserver 10.0.0.10\nnameserver 8.8.8.8\n", "search ns.svc.cluster.local svc.cluster.local cluster.local example.com\n", "options ndots:2\n"},
+		"/etc/hosts": {"10.1.0.5\tpod.sub.ns.svc.cluster.local\tpod\n", "1.2.3.4\ta\tb\n"},
+		"/etc/resolv.conf": {"nameserver 10.0.0.10\nnameserver 8.8.8.8\n",
+			"search ns.svc.cluster.local svc.cluster.local cluster.local example.com\n", "options ndots:2\n"},
 		"/dev/termination-log": {""},
 	} {
 		for _, want := range wants {

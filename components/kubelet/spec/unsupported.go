@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -13,17 +12,18 @@ const (
 	reasonFeature      = "PodFeatureUnsupported"
 )
 
-// Unsupported names the first thing that the pod asks for and an engine of Docker's kind can't give, and the reason of the
-// refusal; there is none, "", for most pods. A pod is better not started than started without what it counts on. Runtimes
-// that only pretend give everything.
+// Unsupported names the first thing that the pod asks for and an engine of Docker's kind can't give, and the reason of
+// the refusal; there is none, "", for most pods. A pod is better not started than started without what it counts on. An
+// engine that simulates processes gives everything.
 func (b *Builder) Unsupported(pod *v1.Pod) (reason, message string) {
-	if b.Virtual {
+	if b.Simulated.Processes {
 		return "", ""
 	}
 	spec := &pod.Spec
 	if sc := spec.SecurityContext; sc != nil && sc.SupplementalGroupsPolicy != nil &&
 		*sc.SupplementalGroupsPolicy == v1.SupplementalGroupsPolicyStrict {
-		return reasonGroupsPolicy, fmt.Sprintf("SupplementalGroupsPolicy=%s is not supported in this node", *sc.SupplementalGroupsPolicy)
+		return reasonGroupsPolicy, fmt.Sprintf("SupplementalGroupsPolicy=%s is not supported in this node",
+			*sc.SupplementalGroupsPolicy)
 	}
 	for _, field := range []struct {
 		name string
@@ -31,8 +31,6 @@ func (b *Builder) Unsupported(pod *v1.Pod) (reason, message string) {
 	}{
 		{"spec.hostUsers: false (user namespaces)", spec.HostUsers != nil && !*spec.HostUsers},
 		{"spec.runtimeClassName", spec.RuntimeClassName != nil && *spec.RuntimeClassName != ""},
-		{"spec.resourceClaims", len(spec.ResourceClaims) > 0},
-		{"spec.volumes: image", slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool { return v.Image != nil })},
 	} {
 		if field.set {
 			return reasonFeature, field.name + " is not supported by this node"

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
 func TestUnsupportedIsNamed(t *testing.T) {
@@ -15,11 +17,6 @@ func TestUnsupportedIsNamed(t *testing.T) {
 	}{
 		"hostUsers":        {v1.PodSpec{HostUsers: &no}, "PodFeatureUnsupported"},
 		"runtimeClassName": {v1.PodSpec{RuntimeClassName: &class}, "PodFeatureUnsupported"},
-		"resourceClaims":   {v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{{Name: "gpu"}}}, "PodFeatureUnsupported"},
-		"volumes: image": {
-			v1.PodSpec{Volumes: []v1.Volume{{VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}}},
-			"PodFeatureUnsupported",
-		},
 		"SupplementalGroupsPolicy=Strict": {
 			v1.PodSpec{SecurityContext: &v1.PodSecurityContext{SupplementalGroupsPolicy: &strict}},
 			"SupplementalGroupsPolicyNotSupported",
@@ -29,8 +26,9 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		if reason != test.reason || !strings.Contains(message, want) {
 			t.Errorf("%s: %q, %q", want, reason, message)
 		}
-		if reason, _ := (&Builder{Virtual: true}).Unsupported(&v1.Pod{Spec: test.spec}); reason != "" {
-			t.Errorf("%s of a pod that is only pretended: %q", want, reason)
+		if reason,
+			_ := (&Builder{Simulated: runtime.Simulated{Processes: true}}).Unsupported(&v1.Pod{Spec: test.spec}); reason != "" {
+			t.Errorf("%s of a pod that is only simulated: %q", want, reason)
 		}
 	}
 	if reason, message := (&Builder{}).Unsupported(&v1.Pod{}); reason != "" {

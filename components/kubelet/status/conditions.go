@@ -21,8 +21,12 @@ func conditions(in *Input, s *v1.PodStatus) []v1.PodCondition {
 		containersReady,
 		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	}
-	if plan.CanBeginAnew(in.Pod) {
+	if plan.CanRestartAll(in.Pod) {
 		own = append(own, restarting(in, s))
+	}
+	if in.Disrupted != "" {
+		own = append(own, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonTerminationByKubelet, Message: in.Disrupted})
 	}
 	ours := map[v1.PodConditionType]bool{v1.PodResizePending: true, v1.PodResizeInProgress: true}
 	for i := range own {
@@ -68,8 +72,10 @@ func initialized(in *Input, s *v1.PodStatus) v1.PodCondition {
 		c.Reason = "PodCompleted"
 		return c
 	}
-	if before := find(in.Previous.Conditions, c.Type); before != nil && before.Status == v1.ConditionTrue || anyRan(s.ContainerStatuses) {
-		return c // what runs once more, in a new sandbox or as all are started anew, takes that from no pod
+	if before := find(in.Previous.Conditions, c.Type); before != nil && before.Status == v1.ConditionTrue ||
+		anyRan(s.ContainerStatuses) {
+		// a pod stays initialized when its init containers run again, in a new sandbox or by RestartAllContainers
+		return c
 	}
 	var incomplete []string
 	for i := range in.Pod.Spec.InitContainers {
@@ -84,7 +90,7 @@ func initialized(in *Input, s *v1.PodStatus) v1.PodCondition {
 	return c
 }
 
-// restarting tells that all containers are started anew (KEP-5532).
+// restarting returns the condition AllContainersRestarting (KEP-5532).
 func restarting(in *Input, s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	switch {
@@ -93,7 +99,8 @@ func restarting(in *Input, s *v1.PodStatus) v1.PodCondition {
 	case s.Phase == v1.PodFailed:
 		c.Reason = "PodFailed"
 	case in.Restarting:
-		c.Status, c.Reason, c.Message = v1.ConditionTrue, "RestartAllContainersStarted", "container exited with restart policy rule"
+		c.Status, c.Reason, c.Message = v1.ConditionTrue, "RestartAllContainersStarted",
+			"container exited with restart policy rule"
 	}
 	return c
 }
@@ -139,9 +146,11 @@ func podReady(in *Input, containers v1.PodCondition) v1.PodCondition {
 		condition := find(in.Previous.Conditions, gate.ConditionType)
 		switch {
 		case condition == nil:
-			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.",
+				gate.ConditionType))
 		case condition.Status != v1.ConditionTrue:
-			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, condition.Status))
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v",
+				gate.ConditionType, condition.Status))
 		}
 	}
 	if len(closed) > 0 {
@@ -182,7 +191,8 @@ func QOS(pod *v1.Pod) v1.PodQOSClass {
 // Owns tells the conditions that the kubelet sets.
 func Owns(kind v1.PodConditionType) bool {
 	switch kind {
-	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled, v1.AllContainersRestarting:
+	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
+		v1.AllContainersRestarting:
 		return true
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 	cs := v1.ContainerStatus{Name: c.Name, Image: c.Image, Started: new(bool)}
 	in.resources(c, &cs)
+	cs.AllocatedResourcesStatus = in.Devices[c.Name]
 	run, previous := in.Observed.Container(c.Name), in.Observed.Previous(c.Name)
 	if run != nil && run.State == runtime.Created && previous != nil {
 		run, previous = previous, nil // the new one is not there yet
@@ -39,12 +40,12 @@ func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 		*cs.Started = in.Started[run.ID]
 		cs.Ready = *cs.Started && in.Ready[run.ID]
 	}
-	if run != nil && in.Anew[run.ID] && !in.Done {
+	if run != nil && in.RestartAll[run.ID] && !in.Done {
 		cs.RestartCount++
 		cs.LastTerminationState = cs.State
 		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting}}
 		if in.Restarting {
-			cs.State.Waiting.Reason, cs.State.Waiting.Message = anewReason, anewMessage
+			cs.State.Waiting.Reason, cs.State.Waiting.Message = restartAllReason, restartAllMessage
 		}
 	}
 	if explained && cs.State.Running == nil {
@@ -76,15 +77,16 @@ func (in *Input) inherit(cs *v1.ContainerStatus) {
 	}
 }
 
-// anewReason is why containers end, and wait, that are started anew with all the others.
+// restartAllReason is the reason of containers that RestartAllContainers ended, terminated or waiting.
 const (
-	anewReason  = "RestartingAllContainers"
-	anewMessage = "The container is removed because RestartAllContainers in place"
+	restartAllReason  = "RestartingAllContainers"
+	restartAllMessage = "The container is removed because RestartAllContainers in place"
 )
 
 func (in *Input) terminated(run *runtime.Container) v1.ContainerState {
-	if in.Anew[run.ID] {
-		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: anewReason, Message: anewMessage, ExitCode: 137}}
+	if in.RestartAll[run.ID] {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: restartAllReason,
+			Message: restartAllMessage, ExitCode: 137}}
 	}
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    int32(run.ExitCode),
@@ -119,7 +121,8 @@ func (in *Input) resources(c *v1.Container, cs *v1.ContainerStatus) {
 		cs.AllocatedResources = c.Resources.Requests.DeepCopy()
 	}
 	if len(c.Resources.Requests) > 0 || len(c.Resources.Limits) > 0 {
-		cs.Resources = &v1.ResourceRequirements{Requests: c.Resources.Requests.DeepCopy(), Limits: c.Resources.Limits.DeepCopy()}
+		cs.Resources = &v1.ResourceRequirements{Requests: c.Resources.Requests.DeepCopy(),
+			Limits: c.Resources.Limits.DeepCopy()}
 	} else {
 		cs.Resources = &v1.ResourceRequirements{}
 	}
@@ -127,7 +130,8 @@ func (in *Input) resources(c *v1.Container, cs *v1.ContainerStatus) {
 		ms := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
 			mode := v1.RecursiveReadOnlyDisabled
-			if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled {
+			if asked := m.RecursiveReadOnly; asked != nil && (*asked == v1.RecursiveReadOnlyEnabled ||
+				*asked == v1.RecursiveReadOnlyIfPossible && in.RecursiveReadOnly) {
 				mode = v1.RecursiveReadOnlyEnabled
 			}
 			ms.RecursiveReadOnly = &mode

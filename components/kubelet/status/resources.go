@@ -7,13 +7,13 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// Below these bounds the kernel knows no difference: what was asked for is told, not what is set.
+// Below these bounds the kernel rounds: the requested value is reported, not the actual one.
 const (
 	leastMilliQuota  = 10
 	leastMilliShares = 2
 )
 
-// actual writes what a running container has over what it was promised, where the two differ (KEP-1287).
+// actual overwrites the allocated resources of a running container with the actual ones (KEP-1287).
 func actual(has runtime.Resources, promised *v1.ResourceRequirements) {
 	if promised.Limits != nil {
 		if has.CPUQuota > 0 && has.CPUPeriod > 0 {

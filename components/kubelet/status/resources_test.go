@@ -34,7 +34,8 @@ func TestActualResources(t *testing.T) {
 		got := c.promised.DeepCopy()
 		actual(c.has, got)
 		for i, pair := range [][2]v1.ResourceList{{got.Requests, c.want.Requests}, {got.Limits, c.want.Limits}} {
-			if len(pair[0]) != len(pair[1]) || pair[0].Cpu().Cmp(*pair[1].Cpu()) != 0 || pair[0].Memory().Cmp(*pair[1].Memory()) != 0 {
+			if len(pair[0]) != len(pair[1]) || pair[0].Cpu().Cmp(*pair[1].Cpu()) != 0 ||
+				pair[0].Memory().Cmp(*pair[1].Memory()) != 0 {
 				t.Errorf("%s: list %d is %v, want %v", name, i, pair[0], pair[1])
 			}
 		}

@@ -1,5 +1,5 @@
-// Package status says how a pod is: Compute derives a PodStatus from what was observed, and Writer tells the API
-// server. Compute is pure.
+// Package status computes and writes pod statuses: Compute derives a PodStatus from observations, and Writer updates
+// the API server. Compute is pure.
 package status
 
 import (
@@ -32,12 +32,18 @@ type Input struct {
 	// Messages are termination messages, by ID of container.
 	Messages map[string]string
 	HostIPs  []string
+	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
+	RecursiveReadOnly bool
 	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
 	Unmounted bool
 
-	// Anew are runs that ended for all containers to be started anew, by ID; Restarting tells that none was since.
-	Anew       map[string]bool
+	// RestartAll holds the runs that RestartAllContainers ended, by ID; Restarting tells that no container was started
+	// since.
+	RestartAll map[string]bool
 	Restarting bool
+
+	// Devices are the health of devices, by container.
+	Devices map[string][]v1.ResourceStatus
 
 	// Limits are those of the pod's control group; nil while they are not set.
 	Limits *cgroups.Limits
@@ -48,6 +54,8 @@ type Input struct {
 	Reason, Message string
 	// Rejected tells that the pod never ran here, nor will.
 	Rejected bool
+	// Disrupted tells why the node ended the pod for others, "" if it did not.
+	Disrupted string
 	// Done tells that all containers ended for good: the phase becomes final.
 	Done bool
 }

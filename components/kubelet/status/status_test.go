@@ -18,15 +18,18 @@ var (
 )
 
 func running(name string, attempt int) runtime.Container {
-	return runtime.Container{ID: name + "-run", Name: name, SandboxID: "s", Attempt: attempt, State: runtime.Running, Started: now}
+	return runtime.Container{ID: name + "-run", Name: name, SandboxID: "s", Attempt: attempt, State: runtime.Running,
+		Started: now}
 }
 
 func exited(name string, attempt, code int) runtime.Container {
-	return runtime.Container{ID: name + "-end", Name: name, SandboxID: "s", Attempt: attempt, State: runtime.Exited, ExitCode: code, Started: now, Finished: now}
+	return runtime.Container{ID: name + "-end", Name: name, SandboxID: "s", Attempt: attempt, State: runtime.Exited,
+		ExitCode: code, Started: now, Finished: now}
 }
 
 func pod(policy v1.RestartPolicy, init []string, names ...string) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Generation: 3}, Spec: v1.PodSpec{RestartPolicy: policy}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Generation: 3},
+		Spec: v1.PodSpec{RestartPolicy: policy}}
 	for _, name := range init {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: name})
 	}
@@ -69,26 +72,34 @@ func TestCompute(t *testing.T) {
 		},
 		"before init": {
 			in:    Input{Pod: pod("Always", []string{"i"}, "a")},
-			phase: v1.PodPending, containers: []string{"PodInitializing", "PodInitializing"}, ready: "ContainersNotReady",
+			phase: v1.PodPending, containers: []string{"PodInitializing", "PodInitializing"},
+			ready: "ContainersNotReady",
 		},
 		"init runs": {
-			in:    Input{Pod: pod("Always", []string{"i"}, "a"), Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("i", 0)}}},
+			in: Input{Pod: pod("Always", []string{"i"}, "a"),
+				Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("i", 0)}}},
 			phase: v1.PodPending, containers: []string{"running", "PodInitializing"}, ready: "ContainersNotReady",
 		},
 		"running": {
-			in:    Input{Pod: pod("Always", []string{"i"}, "a"), Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0), exited("i", 0, 0)}}},
+			in: Input{Pod: pod("Always", []string{"i"}, "a"),
+				Observed: &runtime.Pod{Sandboxes: sandbox,
+					Containers: []runtime.Container{running("a", 0), exited("i", 0, 0)}}},
 			phase: v1.PodRunning, containers: []string{"Completed", "running"},
 		},
 		"sidecar and container": {
-			in:    Input{Pod: sidecar, Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0), running("i", 0)}}},
+			in: Input{Pod: sidecar,
+				Observed: &runtime.Pod{Sandboxes: sandbox,
+					Containers: []runtime.Container{running("a", 0), running("i", 0)}}},
 			phase: v1.PodRunning, containers: []string{"running", "running"},
 		},
 		"one of two runs": {
-			in:    Input{Pod: pod("Always", nil, "a", "b"), Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0)}}},
+			in: Input{Pod: pod("Always", nil, "a", "b"),
+				Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0)}}},
 			phase: v1.PodPending, containers: []string{"running", "ContainerCreating"}, ready: "ContainersNotReady",
 		},
 		"start is not complete": {
-			in:    Input{Pod: pod("Always", nil, "a"), Starting: map[string]bool{"a": true}, Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0)}}},
+			in: Input{Pod: pod("Always", nil, "a"), Starting: map[string]bool{"a": true},
+				Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 0)}}},
 			phase: v1.PodPending, containers: []string{"ContainerCreating"}, ready: "ContainersNotReady",
 		},
 		"back-off": {
@@ -97,40 +108,51 @@ func TestCompute(t *testing.T) {
 			phase: v1.PodRunning, containers: []string{"CrashLoopBackOff"}, ready: "ContainersNotReady",
 		},
 		"no image": {
-			in:    Input{Pod: pod("Always", nil, "a"), Waiting: map[string]plan.Waiting{"a": {Reason: "ErrImagePull"}}, Observed: &runtime.Pod{Sandboxes: sandbox}},
+			in: Input{Pod: pod("Always", nil, "a"), Waiting: map[string]plan.Waiting{"a": {Reason: "ErrImagePull"}},
+				Observed: &runtime.Pod{Sandboxes: sandbox}},
 			phase: v1.PodPending, containers: []string{"ErrImagePull"}, ready: "ContainersNotReady",
 		},
 		"exited, to be restarted": {
-			in:    Input{Pod: pod("Always", nil, "a"), Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{exited("a", 0, 1)}}},
+			in: Input{Pod: pod("Always", nil, "a"),
+				Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{exited("a", 0, 1)}}},
 			phase: v1.PodRunning, containers: []string{"Error"}, ready: "ContainersNotReady",
 		},
 		"succeeded": {
-			in:    Input{Pod: pod("Never", nil, "a"), Done: true, Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0)}}},
+			in: Input{Pod: pod("Never", nil, "a"), Done: true,
+				Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0)}}},
 			phase: v1.PodSucceeded, containers: []string{"Completed"}, ready: "PodCompleted",
 		},
 		"failed": {
-			in:    Input{Pod: pod("Never", nil, "a", "b"), Done: true, Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0), exited("b", 0, 2)}}},
+			in: Input{Pod: pod("Never", nil, "a", "b"), Done: true,
+				Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0), exited("b", 0, 2)}}},
 			phase: v1.PodFailed, containers: []string{"Completed", "Error"}, ready: "PodFailed",
 		},
 		"init failed": {
-			in:    Input{Pod: pod("Never", []string{"i"}, "a"), Done: true, Observed: &runtime.Pod{Containers: []runtime.Container{exited("i", 0, 2)}}},
+			in: Input{Pod: pod("Never", []string{"i"}, "a"), Done: true,
+				Observed: &runtime.Pod{Containers: []runtime.Container{exited("i", 0, 2)}}},
 			phase: v1.PodFailed, containers: []string{"Error", "PodInitializing"}, ready: "PodFailed",
 		},
 		"out of memory": {
-			in:    Input{Pod: pod("Never", nil, "a"), Done: true, Observed: &runtime.Pod{Containers: []runtime.Container{oom}}},
+			in: Input{Pod: pod("Never", nil, "a"), Done: true,
+				Observed: &runtime.Pod{Containers: []runtime.Container{oom}}},
 			phase: v1.PodFailed, containers: []string{"OOMKilled"}, ready: "PodFailed",
 		},
 		"could not start": {
-			in:    Input{Pod: pod("Never", nil, "a"), Done: true, Observed: &runtime.Pod{Containers: []runtime.Container{failed}}},
+			in: Input{Pod: pod("Never", nil, "a"), Done: true,
+				Observed: &runtime.Pod{Containers: []runtime.Container{failed}}},
 			phase: v1.PodFailed, containers: []string{"StartError"}, ready: "PodFailed",
 		},
 		"stopped by the node": {
-			in:    Input{Pod: pod("Always", nil, "a"), Done: true, Reason: "Evicted", Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0)}}},
+			in: Input{Pod: pod("Always", nil, "a"), Done: true, Reason: "Evicted",
+				Observed: &runtime.Pod{Containers: []runtime.Container{exited("a", 0, 0)}}},
 			phase: v1.PodFailed, containers: []string{"Completed"}, ready: "PodFailed",
 		},
 		"final phases stay": {
-			in: Input{Pod: pod("Always", nil, "a"), Previous: &v1.PodStatus{Phase: v1.PodSucceeded, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "PodCompleted"}},
-				ContainerStatuses: []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}}}}},
+			in: Input{Pod: pod("Always", nil,
+				"a"), Previous: &v1.PodStatus{Phase: v1.PodSucceeded, Conditions: []v1.PodCondition{{Type: v1.PodReady,
+				Status: v1.ConditionFalse, Reason: "PodCompleted"}},
+				ContainerStatuses: []v1.ContainerStatus{{Name: "a",
+					State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}}}}},
 			phase: v1.PodSucceeded, containers: []string{"Completed"}, ready: "PodCompleted",
 		},
 	} {
@@ -163,13 +185,15 @@ func TestCompute(t *testing.T) {
 
 func TestHistoryOfAContainer(t *testing.T) {
 	in := &Input{
-		Pod: pod("Always", nil, "a"), Now: now, Runtime: "docker", Started: map[string]bool{"a-run": true}, Ready: map[string]bool{},
+		Pod: pod("Always", nil, "a"), Now: now, Runtime: "docker", Started: map[string]bool{"a-run": true},
+		Ready:    map[string]bool{},
 		Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("a", 4), exited("a", 3, 9)}},
 		Messages: map[string]string{"a-end": "last words"},
 	}
 	cs := Compute(in).ContainerStatuses[0]
 	last := cs.LastTerminationState.Terminated
-	if cs.RestartCount != 4 || last == nil || last.ExitCode != 9 || last.Message != "last words" || last.ContainerID != "docker://a-end" {
+	if cs.RestartCount != 4 || last == nil || last.ExitCode != 9 || last.Message != "last words" ||
+		last.ContainerID != "docker://a-end" {
 		t.Errorf("got %+v, last %+v", cs, last)
 	}
 	if !*cs.Started || cs.Ready {
@@ -178,7 +202,8 @@ func TestHistoryOfAContainer(t *testing.T) {
 }
 
 func TestAddressesAndTimesLiveOn(t *testing.T) {
-	in := &Input{Pod: pod("Always", nil, "a"), Now: now, HostIPs: []string{"1.2.3.4"}, Observed: &runtime.Pod{Sandboxes: sandbox}}
+	in := &Input{Pod: pod("Always", nil, "a"), Now: now, HostIPs: []string{"1.2.3.4"},
+		Observed: &runtime.Pod{Sandboxes: sandbox}}
 	first := Compute(in)
 	if first.PodIP != "10.0.0.5" || first.HostIP != "1.2.3.4" || len(first.PodIPs) != 1 || len(first.HostIPs) != 1 {
 		t.Errorf("got %+v", first)
@@ -188,10 +213,12 @@ func TestAddressesAndTimesLiveOn(t *testing.T) {
 	if second.PodIP != "10.0.0.5" || !second.StartTime.Equal(first.StartTime) {
 		t.Errorf("address or start time was lost: %+v", second)
 	}
-	if a, b := find(first.Conditions, v1.PodReady), find(second.Conditions, v1.PodReady); !a.LastTransitionTime.Equal(&b.LastTransitionTime) {
+	if a, b := find(first.Conditions, v1.PodReady), find(second.Conditions,
+		v1.PodReady); !a.LastTransitionTime.Equal(&b.LastTransitionTime) {
 		t.Error("a condition that did not change has another time")
 	}
-	if a, b := find(first.Conditions, v1.PodReadyToStartContainers), find(second.Conditions, v1.PodReadyToStartContainers); a.LastTransitionTime.Equal(&b.LastTransitionTime) {
+	if a, b := find(first.Conditions, v1.PodReadyToStartContainers), find(second.Conditions,
+		v1.PodReadyToStartContainers); a.LastTransitionTime.Equal(&b.LastTransitionTime) {
 		t.Error("a condition that changed has the same time")
 	}
 }

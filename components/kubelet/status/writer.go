@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
@@ -72,13 +73,22 @@ func (w *Writer) Set(pod *v1.Pod, status *v1.PodStatus) {
 		e = &entry{}
 		w.pending[pod.UID] = e
 	}
-	e.pod = pod
-	if e.sent != nil && equality.Semantic.DeepEqual(e.sent, status) && equality.Semantic.DeepEqual(&pod.Status, status) {
+	if e.pod == nil || !older(pod, e.pod) { // else the answer to the last write is not taken in yet
+		e.pod = pod
+	}
+	if e.sent != nil && equality.Semantic.DeepEqual(e.sent, status) &&
+		equality.Semantic.DeepEqual(&e.pod.Status, status) {
 		e.want = nil
 		return
 	}
 	e.want = status
 	w.queue.Add(pod.UID)
+}
+
+// older tells that one version of a pod came before another.
+func older(pod, than *v1.Pod) bool {
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // Delete removes the API object of a pod that is being deleted, after its last status was sent.
@@ -166,7 +176,8 @@ func (w *Writer) patch(ctx context.Context, pod *v1.Pod, want *v1.PodStatus) err
 	if err != nil || !changed {
 		return err
 	}
-	written, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	written, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, data,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the pod is gone, or it is another one now: its UID is in the patch
 	}

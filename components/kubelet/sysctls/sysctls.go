@@ -1,5 +1,5 @@
-// Package sysctls tells which kernel settings pods may ask for: those that are known to change nothing for anybody else,
-// and those that whoever runs the node vouches for.
+// Package sysctls tells which kernel settings pods may set: the safe ones, which are namespaced and isolated from
+// other pods, and the unsafe ones that the node's administrator allows.
 package sysctls
 
 import (
@@ -33,7 +33,7 @@ const longest = 253
 
 var pattern = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$`)
 
-// Allowed is what pods may ask for, by the kernel's namespace that a setting lives in. The zero value allows nothing.
+// Allowed holds the sysctls that pods may set, by the kernel namespace of the sysctl. The zero value allows nothing.
 type Allowed struct {
 	names    map[string]sysctl.Namespace
 	prefixes map[string]sysctl.Namespace
@@ -46,13 +46,16 @@ func New(patterns []string) (Allowed, error) {
 	var wrong []error
 	for _, name := range append(append([]string{}, safe...), patterns...) {
 		if len(name) > longest || !pattern.MatchString(name) {
-			wrong = append(wrong, fmt.Errorf("sysctl %q: use at most %d characters that match %s", name, longest, pattern))
+			wrong = append(wrong, fmt.Errorf("sysctl %q: use at most %d characters that match %s", name,
+				longest, pattern))
 			continue
 		}
 		namespace, rest, prefixed := sysctl.GetNamespace(name)
 		switch {
 		case namespace == sysctl.UnknownNamespace:
-			wrong = append(wrong, fmt.Errorf("sysctl %q: it is not known to belong to a namespace, pods can't have it for themselves", rest))
+			wrong = append(wrong,
+				fmt.Errorf("sysctl %q: it is not known to belong to a namespace, pods can't have it for themselves",
+					rest))
 		case prefixed:
 			a.prefixes[rest] = namespace
 		default:
@@ -62,7 +65,7 @@ func New(patterns []string) (Allowed, error) {
 	return a, errors.Join(wrong...)
 }
 
-// Refuse tells why a pod can't have the settings that it asks for, "" if it can.
+// Refuse returns why a pod's sysctls are not allowed, "" if they are.
 func (a Allowed) Refuse(pod *v1.Pod) string {
 	context := pod.Spec.SecurityContext
 	if context == nil {
@@ -74,7 +77,8 @@ func (a Allowed) Refuse(pod *v1.Pod) string {
 		switch {
 		case !ok:
 			return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
-		case namespace == sysctl.IPCNamespace && pod.Spec.HostIPC, namespace == sysctl.NetNamespace && pod.Spec.HostNetwork:
+		case namespace == sysctl.IPCNamespace && pod.Spec.HostIPC, namespace == sysctl.NetNamespace &&
+			pod.Spec.HostNetwork:
 			return fmt.Sprintf("forbidden sysctl: %q not allowed with host %s enabled", name, namespace)
 		}
 	}

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,27 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 )
+
+// hostPaths are paths of the node, of pods and of persistent volumes.
+type hostPaths struct{}
+
+// Name implements Plugin.
+func (hostPaths) Name() string { return "kubernetes.io/host-path" }
+
+// Supports implements Plugin.
+func (hostPaths) Supports(s *Source) bool {
+	return s.PV == nil && s.Volume.HostPath != nil || s.PV != nil && s.PV.Spec.HostPath != nil
+}
+
+// SetUp implements Plugin.
+func (hostPaths) SetUp(_ context.Context, s *Source) (Mounted, error) {
+	source := s.Volume.HostPath
+	if s.PV != nil {
+		source = s.PV.Spec.HostPath
+	}
+	path, err := hostPath(source)
+	return Mounted{Path: path, ReadOnly: s.ReadOnly}, err
+}
 
 // hostPath checks a path of the node, and makes it where its type says so
 // (https://kubernetes.io/docs/concepts/storage/volumes/#hostpath-volume-types).

@@ -26,9 +26,11 @@ const defaultMode = int32(0o644)
 func (m *Manager) payload(ctx context.Context, pod *v1.Pod, v *v1.Volume) (map[string]file, error) {
 	switch {
 	case v.ConfigMap != nil:
-		return m.configMap(ctx, pod, v.ConfigMap.Name, v.ConfigMap.Items, mode(v.ConfigMap.DefaultMode), optional(v.ConfigMap.Optional))
+		return m.configMap(ctx, pod, v.ConfigMap.Name, v.ConfigMap.Items, mode(v.ConfigMap.DefaultMode),
+			optional(v.ConfigMap.Optional))
 	case v.Secret != nil:
-		return m.secret(ctx, pod, v.Secret.SecretName, v.Secret.Items, mode(v.Secret.DefaultMode), optional(v.Secret.Optional))
+		return m.secret(ctx, pod, v.Secret.SecretName, v.Secret.Items, mode(v.Secret.DefaultMode),
+			optional(v.Secret.Optional))
 	case v.DownwardAPI != nil:
 		return m.downward(pod, v.DownwardAPI.Items, mode(v.DownwardAPI.DefaultMode))
 	default:
@@ -45,7 +47,8 @@ func mode(m *int32) int32 {
 
 func optional(o *bool) bool { return o != nil && *o }
 
-func (m *Manager) configMap(ctx context.Context, pod *v1.Pod, name string, items []v1.KeyToPath, mode int32, optional bool) (map[string]file, error) {
+func (m *Manager) configMap(ctx context.Context, pod *v1.Pod, name string, items []v1.KeyToPath, mode int32,
+	optional bool) (map[string]file, error) {
 	object, err := m.Objects.ConfigMap(ctx, pod.Namespace, name)
 	if apierrors.IsNotFound(err) && optional {
 		return map[string]file{}, nil
@@ -65,7 +68,8 @@ func (m *Manager) configMap(ctx context.Context, pod *v1.Pod, name string, items
 	return files, nil
 }
 
-func (m *Manager) secret(ctx context.Context, pod *v1.Pod, name string, items []v1.KeyToPath, mode int32, optional bool) (map[string]file, error) {
+func (m *Manager) secret(ctx context.Context, pod *v1.Pod, name string, items []v1.KeyToPath, mode int32,
+	optional bool) (map[string]file, error) {
 	object, err := m.Objects.Secret(ctx, pod.Namespace, name)
 	if apierrors.IsNotFound(err) && optional {
 		return map[string]file{}, nil
@@ -95,7 +99,8 @@ func pick(data map[string][]byte, items []v1.KeyToPath, mode int32, optional boo
 			continue
 		}
 		if !ok {
-			return nil, fmt.Errorf("references non-existent key: %s (it has %s)", item.Key, strings.Join(slices.Sorted(maps.Keys(data)), ", "))
+			return nil, fmt.Errorf("references non-existent key: %s (it has %s)", item.Key,
+				strings.Join(slices.Sorted(maps.Keys(data)), ", "))
 		}
 		f := file{data: value, mode: mode}
 		if item.Mode != nil {
@@ -132,7 +137,8 @@ func (m *Manager) downward(pod *v1.Pod, items []v1.DownwardAPIVolumeFile, mode i
 	return files, nil
 }
 
-func (m *Manager) projected(ctx context.Context, pod *v1.Pod, source *v1.ProjectedVolumeSource) (map[string]file, error) {
+func (m *Manager) projected(ctx context.Context, pod *v1.Pod,
+	source *v1.ProjectedVolumeSource) (map[string]file, error) {
 	files := map[string]file{}
 	defaults := mode(source.DefaultMode)
 	for i := range source.Sources {
@@ -140,7 +146,8 @@ func (m *Manager) projected(ctx context.Context, pod *v1.Pod, source *v1.Project
 		var err error
 		switch p := &source.Sources[i]; {
 		case p.ConfigMap != nil:
-			some, err = m.configMap(ctx, pod, p.ConfigMap.Name, p.ConfigMap.Items, defaults, optional(p.ConfigMap.Optional))
+			some, err = m.configMap(ctx, pod, p.ConfigMap.Name, p.ConfigMap.Items, defaults,
+				optional(p.ConfigMap.Optional))
 		case p.Secret != nil:
 			some, err = m.secret(ctx, pod, p.Secret.Name, p.Secret.Items, defaults, optional(p.Secret.Optional))
 		case p.DownwardAPI != nil:
@@ -148,7 +155,8 @@ func (m *Manager) projected(ctx context.Context, pod *v1.Pod, source *v1.Project
 		case p.ServiceAccountToken != nil:
 			some, err = m.token(ctx, pod, p.ServiceAccountToken, defaults)
 		default:
-			err = fmt.Errorf("source %d is of a kind that is not supported: use configMap, secret, downwardAPI or serviceAccountToken", i)
+			err = fmt.Errorf("source %d is of a kind that is not supported: use configMap, secret, downwardAPI or "+
+				"serviceAccountToken", i)
 		}
 		if err != nil {
 			return nil, err
@@ -160,7 +168,8 @@ func (m *Manager) projected(ctx context.Context, pod *v1.Pod, source *v1.Project
 
 // token projects a service-account token. It is a secret: readable by the group of the volume if there is one,
 // else by the one user all containers run as, else by all.
-func (m *Manager) token(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection, mode int32) (map[string]file, error) {
+func (m *Manager) token(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection,
+	mode int32) (map[string]file, error) {
 	token, err := m.Tokens.Get(ctx, pod, p)
 	if err != nil {
 		return nil, err
@@ -174,7 +183,7 @@ func (m *Manager) token(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTo
 	return map[string]file{path.Clean(p.Path): f}, nil
 }
 
-// commonUser is the user that all containers run as, nil if there is none or it is not said.
+// commonUser returns the user that all containers run as, nil if they differ or it is not set.
 func commonUser(pod *v1.Pod) *int64 {
 	var common *int64
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -11,14 +11,14 @@ import (
 )
 
 // SubPath resolves a subPath inside a volume and makes it, as a directory with the volume's mode, if it is missing.
-// Links that lead out of the volume are refused. What was found is bound to target, below the pod's directory, so that
-// a container that swaps a directory for a link afterwards gains nothing; target is returned. Where this process may
-// not mount, the resolved path is.
-func SubPath(volume, sub, target string) (string, error) {
+// What is missing in a volume that is fixed is an error. Links that lead out of the volume are refused. What was found
+// is bound to target, below the pod's directory, so that a container that swaps a directory for a link afterwards gains
+// nothing; target is returned. Where this process may not mount, the resolved path is.
+func SubPath(volume Mounted, sub, target string) (string, error) {
 	if !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("subPath %q must be relative and stay inside its volume", sub)
 	}
-	root, err := filepath.EvalSymlinks(volume)
+	root, err := filepath.EvalSymlinks(volume.Path)
 	if err != nil {
 		return "", err
 	}
@@ -27,10 +27,12 @@ func SubPath(volume, sub, target string) (string, error) {
 		return "", err
 	}
 	defer inside.Close()
-	if _, err := inside.Stat(sub); errors.Is(err, fs.ErrNotExist) {
+	if _, err := inside.Stat(sub); errors.Is(err, fs.ErrNotExist) && !volume.Fixed {
 		if err := makeBelow(inside, sub); err != nil {
 			return "", fmt.Errorf("make subPath %q: %w", sub, err)
 		}
+	} else if err != nil && volume.Fixed {
+		return "", fmt.Errorf("%w: subPath %q: %w", ErrImageVolume, sub, err)
 	} else if err != nil {
 		return "", fmt.Errorf("subPath %q: %w", sub, err)
 	}
@@ -51,8 +53,8 @@ func SubPath(volume, sub, target string) (string, error) {
 	return target, nil
 }
 
-// makeBelow makes the missing directories of sub. They get the volume's mode and group, whatever the umask: who may
-// write to the volume may write to them.
+// makeBelow makes the missing directories of sub. They get the volume's mode and group, whatever the umask: users with
+// write access to the volume can write to them.
 func makeBelow(inside *os.Root, sub string) error {
 	volume, err := inside.Stat(".")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Tokens asks for service-account tokens bound to pods, and asks anew when they have lived 80 % of their life or
+// Tokens requests service account tokens bound to pods and renews them after 80 % of their lifetime or
 // 24 hours (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken).
 // It is safe for concurrent use.
 type Tokens struct {
@@ -44,6 +44,13 @@ func NewTokens(client kubernetes.Interface, clock clock.PassiveClock) *Tokens {
 
 // Get returns a token that is good for a while yet.
 func (t *Tokens) Get(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection) (string, error) {
+	value, _, err := t.GetExpiring(ctx, pod, p)
+	return value, err
+}
+
+// GetExpiring returns a token that is good for a while yet, and when it expires.
+func (t *Tokens) GetExpiring(ctx context.Context, pod *v1.Pod,
+	p *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	key := tokenKey{pod: pod.UID, account: pod.Spec.ServiceAccountName, audience: p.Audience}
 	if p.ExpirationSeconds != nil {
 		key.seconds = *p.ExpirationSeconds
@@ -53,20 +60,21 @@ func (t *Tokens) Get(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountToken
 	t.mu.Unlock()
 	now := t.clock.Now()
 	if ok && !have.old(now) {
-		return have.value, nil
+		return have.value, have.expiry, nil
 	}
 	fresh, err := t.request(ctx, pod, p)
 	if err != nil {
 		if ok && now.Before(have.expiry) {
-			return have.value, nil // still good; the next refresh tries again
+			return have.value, have.expiry, nil // still good; the next refresh tries again
 		}
-		return "", fmt.Errorf("token of service account %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName, err)
+		return "", time.Time{}, fmt.Errorf("token of service account %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName,
+			err)
 	}
 	fresh.issued = now
 	t.mu.Lock()
 	t.known[key] = fresh
 	t.mu.Unlock()
-	return fresh.value, nil
+	return fresh.value, fresh.expiry, nil
 }
 
 func (t token) old(now time.Time) bool {
@@ -77,12 +85,14 @@ func (t token) old(now time.Time) bool {
 func (t *Tokens) request(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection) (token, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: p.ExpirationSeconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+			UID: pod.UID},
 	}}
 	if p.Audience != "" {
 		request.Spec.Audiences = []string{p.Audience}
 	}
-	answer, err := t.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	answer, err := t.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName,
+		request, metav1.CreateOptions{})
 	if err != nil {
 		return token{}, err
 	}

@@ -21,7 +21,8 @@ func (m *Manager) Used(uid types.UID, v *v1.Volume) (int64, error) {
 	}
 	seen := map[uint64]bool{}
 	var used int64
-	err := filepath.WalkDir(filepath.Join(m.podDir(uid), "volumes", plugin, v.Name), func(_ string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(m.podDir(uid), "volumes", plugin, v.Name), func(_ string, entry fs.DirEntry,
+		err error) error {
 		if err == nil {
 			var info fs.FileInfo
 			if info, err = entry.Info(); err == nil {
@@ -32,7 +33,7 @@ func (m *Manager) Used(uid types.UID, v *v1.Volume) (int64, error) {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the pod goes on working
+			return nil // the pod keeps running
 		}
 		return err
 	})

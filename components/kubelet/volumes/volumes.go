@@ -1,17 +1,20 @@
-// Package volumes makes the directories that pods mount: emptyDir, configMap, secret, downwardAPI, projected and
-// hostPath. What changes in the API is brought up to date in running pods.
+// Package volumes makes the volumes that pods mount. Each kind is a plug-in (plugin.go) in one list (list.go). What a
+// pod claims is resolved to its persistent volume first (claims.go). What changes in the API is brought up to date in
+// running pods.
 package volumes
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
 
@@ -30,65 +33,30 @@ type Manager struct {
 	Clock   clock.PassiveClock
 	// Allocatable is what the node has, the limit of containers that have none.
 	Allocatable func() v1.ResourceList
-	// MemoryLimit is how much memory a pod may use, in bytes; 0 is no bound. nil knows of none.
+	// MemoryLimit returns the memory limit of a pod, in bytes; 0 is no limit. nil: no pod has one.
 	MemoryLimit func(*v1.Pod) int64
+	// Client reads claims and persistent volumes, each by its name: that is all a node may read of them.
+	Client kubernetes.Interface
+	// Node returns the node as it is, nil while it is not known.
+	Node func() *v1.Node
+	// SaveImage gives the layers of an image, as "docker save" does; nil where image volumes can't be made.
+	SaveImage func(ctx context.Context, id string) (io.ReadCloser, error)
+	// Plugins are the kinds of volumes beyond those of this package.
+	Plugins []Plugin
+
+	mu      sync.Mutex
+	mounted map[types.UID]map[string]mountedVolume // by name of the pod's volume
+
+	images sync.Mutex // held while the directory of images is changed
 }
 
-// Mount makes the volumes of pod, or brings them up to date, and returns the path of each on the node. pod's
-// status holds its addresses as far as they are known.
-func (m *Manager) Mount(ctx context.Context, pod *v1.Pod) (map[string]string, error) {
-	paths := make(map[string]string, len(pod.Spec.Volumes))
-	var failures []error
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		path, err := m.mount(ctx, pod, v)
-		if err != nil {
-			failures = append(failures, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err))
-			continue
-		}
-		paths[v.Name] = path
-	}
-	return paths, errors.Join(failures...)
+// volumeDir is the directory of a volume in that of its pod.
+func (m *Manager) volumeDir(s *Source, p Plugin) string {
+	return filepath.Join(PodVolumes(m.Root, s.Pod.UID, p.Name()), s.Name())
 }
 
-func (m *Manager) mount(ctx context.Context, pod *v1.Pod, v *v1.Volume) (string, error) {
-	switch {
-	case v.HostPath != nil:
-		return hostPath(v.HostPath)
-	case v.EmptyDir != nil:
-		return m.emptyDir(pod, v)
-	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
-		return m.files(ctx, pod, v)
-	default:
-		return "", errors.New("this kind of volume is not supported: use emptyDir, configMap, secret, downwardAPI, projected or hostPath")
-	}
-}
-
-// files writes a volume that is made of API objects.
-func (m *Manager) files(ctx context.Context, pod *v1.Pod, v *v1.Volume) (string, error) {
-	payload, err := m.payload(ctx, pod, v)
-	if err != nil {
-		return "", err
-	}
-	plugin := "kubernetes.io~projected"
-	switch {
-	case v.ConfigMap != nil:
-		plugin = "kubernetes.io~configmap"
-	case v.Secret != nil:
-		plugin = "kubernetes.io~secret"
-	case v.DownwardAPI != nil:
-		plugin = "kubernetes.io~downward-api"
-	}
-	dir := filepath.Join(m.podDir(pod.UID), "volumes", plugin, v.Name)
-	if err := m.directory(dir, v.ConfigMap == nil); err != nil {
-		return "", err
-	}
-	w := writer{dir: dir, group: fsGroup(pod), now: m.Clock.Now}
-	return dir, w.write(payload)
-}
-
-// directory makes dir, in memory where that is asked for and the kubelet may mount. A directory without its mount is left
-// over from before the machine was restarted.
+// directory makes dir, in memory where that is asked for and the kubelet may mount. A directory without its mount is
+// left over from before the machine was restarted.
 func (m *Manager) directory(dir string, memory bool) error {
 	if ready, err := present(dir, memory); ready || err != nil {
 		return err
@@ -117,64 +85,6 @@ func present(dir string, memory bool) (bool, error) {
 	return isMountPoint(dir)
 }
 
-func (m *Manager) emptyDir(pod *v1.Pod, v *v1.Volume) (string, error) {
-	dir := filepath.Join(m.podDir(pod.UID), "volumes", "kubernetes.io~empty-dir", v.Name)
-	if ready, err := present(dir, v.EmptyDir.Medium == v1.StorageMediumMemory); ready || err != nil {
-		return dir, err
-	}
-	switch v.EmptyDir.Medium {
-	case v1.StorageMediumDefault, v1.StorageMediumMemory:
-	default:
-		return "", fmt.Errorf("emptyDir medium %q is not supported: use \"\" or \"Memory\"", v.EmptyDir.Medium)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if v.EmptyDir.Medium == v1.StorageMediumMemory {
-		if err := mountMemory(dir, m.memorySize(pod, v.EmptyDir)); err != nil {
-			_ = os.Remove(dir)
-			return "", fmt.Errorf("mount memory: %w", err)
-		}
-	}
-	mode := 0o777 | os.ModeDir
-	if v.EmptyDir.Medium == v1.StorageMediumMemory {
-		mode |= os.ModeSticky // as the kernel makes it
-	}
-	if err := os.Chmod(dir, mode); err != nil {
-		return "", err
-	}
-	if group := fsGroup(pod); group != nil {
-		if err := os.Chown(dir, -1, int(*group)); err != nil {
-			return "", err
-		}
-		return dir, os.Chmod(dir, mode|os.ModeSetgid)
-	}
-	return dir, nil
-}
-
-// memorySize is how large a volume in memory is, in bytes: no larger than what it asks for, what its pod may use, and what the node
-// has for pods (KEP-1967). 0 leaves it to the kernel.
-func (m *Manager) memorySize(pod *v1.Pod, dir *v1.EmptyDirVolumeSource) int64 {
-	var bounds []int64
-	if m.Allocatable != nil {
-		memory := m.Allocatable()[v1.ResourceMemory]
-		bounds = append(bounds, memory.Value())
-	}
-	if m.MemoryLimit != nil {
-		bounds = append(bounds, m.MemoryLimit(pod))
-	}
-	if dir.SizeLimit != nil {
-		bounds = append(bounds, dir.SizeLimit.Value())
-	}
-	var size int64
-	for _, bound := range bounds {
-		if bound > 0 && (size == 0 || bound < size) {
-			size = bound
-		}
-	}
-	return size
-}
-
 func fsGroup(pod *v1.Pod) *int64 {
 	if pod.Spec.SecurityContext == nil {
 		return nil
@@ -183,21 +93,6 @@ func fsGroup(pod *v1.Pod) *int64 {
 }
 
 func (m *Manager) podDir(uid types.UID) string { return filepath.Join(m.Root, "pods", string(uid)) }
-
-// Remove deletes everything that was made on the node for a pod.
-func (m *Manager) Remove(uid types.UID) error {
-	if uid == "" || !filepath.IsLocal(string(uid)) {
-		return fmt.Errorf("pod UID %q is no name of a directory", uid)
-	}
-	dir := m.podDir(uid)
-	if err := unmountBelow(dir); err != nil {
-		return err
-	}
-	if m.Tokens != nil {
-		m.Tokens.Forget(uid)
-	}
-	return os.RemoveAll(dir)
-}
 
 // Pods lists the pods that something was made for.
 func (m *Manager) Pods() ([]types.UID, error) {

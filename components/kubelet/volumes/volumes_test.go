@@ -2,17 +2,14 @@ package volumes
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,14 +142,16 @@ func manager(t *testing.T, client *fake.Clientset) (*Manager, *clocktesting.Fake
 	t.Helper()
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	m := &Manager{
-		Root: t.TempDir(), Clock: now, Tokens: NewTokens(client, now), Allocatable: func() v1.ResourceList { return nil },
+		Root: t.TempDir(), Clock: now, Client: client, Tokens: NewTokens(client, now),
+		Allocatable: func() v1.ResourceList { return nil },
 		Objects: objects{
-			configMaps: map[string]*v1.ConfigMap{"cm": {Data: map[string]string{"k": "v", "l": "w"}, BinaryData: map[string][]byte{"b": {0, 1}}}},
-			secrets:    map[string]*v1.Secret{"s": {Data: map[string][]byte{"p": []byte("secret")}}},
+			configMaps: map[string]*v1.ConfigMap{"cm": {Data: map[string]string{"k": "v", "l": "w"},
+				BinaryData: map[string][]byte{"b": {0, 1}}}},
+			secrets: map[string]*v1.Secret{"s": {Data: map[string][]byte{"p": []byte("secret")}}},
 		},
 	}
 	t.Cleanup(func() {
-		if err := m.Remove("uid"); err != nil {
+		if err := m.Remove(context.Background(), "uid"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -175,18 +174,25 @@ func TestKindsOfVolumes(t *testing.T) {
 		want   map[string]string
 		fails  string
 	}{
-		"config map":        {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("cm")}}, want: map[string]string{"k": "v", "l": "w", "b": "\x00\x01"}},
-		"items":             {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("cm"), Items: []v1.KeyToPath{{Key: "k", Path: "deep/er", Mode: &mode}}}}, want: map[string]string{"deep/er": "v"}},
-		"missing":           {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("no")}}, fails: `"no" not found`},
-		"missing, optional": {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("no"), Optional: &yes}}, want: map[string]string{}},
-		"missing key":       {source: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s", Items: []v1.KeyToPath{{Key: "q", Path: "q"}}}}, fails: "non-existent key: q"},
-		"secret":            {source: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}}, want: map[string]string{"p": "secret"}},
+		"config map": {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("cm")}},
+			want: map[string]string{"k": "v", "l": "w", "b": "\x00\x01"}},
+		"items": {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("cm"),
+			Items: []v1.KeyToPath{{Key: "k", Path: "deep/er", Mode: &mode}}}}, want: map[string]string{"deep/er": "v"}},
+		"missing": {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("no")}},
+			fails: `"no" not found`},
+		"missing, optional": {source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("no"),
+			Optional: &yes}}, want: map[string]string{}},
+		"missing key": {source: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s",
+			Items: []v1.KeyToPath{{Key: "q", Path: "q"}}}}, fails: "non-existent key: q"},
+		"secret": {source: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}},
+			want: map[string]string{"p": "secret"}},
 		"downward": {source: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
 			{Path: "labels", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
 			{Path: "name", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 		}}}, want: map[string]string{"labels": `app="x"`, "name": "pod"}},
 		"projected": {source: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
-			{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: named("cm"), Items: []v1.KeyToPath{{Key: "k", Path: "k"}}}},
+			{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: named("cm"),
+				Items: []v1.KeyToPath{{Key: "k", Path: "k"}}}},
 			{Secret: &v1.SecretProjection{LocalObjectReference: named("s")}},
 		}}}, want: map[string]string{"k": "v", "p": "secret"}},
 		"not supported": {source: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, fails: "not supported"},
@@ -204,7 +210,7 @@ func TestKindsOfVolumes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tree(t, paths["v"]); !maps.Equal(got, test.want) {
+			if got := tree(t, paths["v"].Path); !maps.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -238,84 +244,10 @@ func TestMemorySize(t *testing.T) {
 	}
 }
 
-func TestRemoveTakesMemoryVolumesAway(t *testing.T) {
-	m, _ := manager(t, fake.NewClientset())
-	m.MemoryLimit = func(*v1.Pod) int64 { return 1 << 20 }
-	paths, err := m.Mount(t.Context(), podWith(v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}}))
-	if errors.Is(err, os.ErrPermission) {
-		t.Skip("not allowed to mount")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(paths["v"]); err != nil || info.Mode() != 0o777|os.ModeDir|os.ModeSticky {
-		t.Errorf("mode: %v, %v", info.Mode(), err)
-	}
-	var space unix.Statfs_t
-	if err := unix.Statfs(paths["v"], &space); err != nil || space.Blocks*uint64(space.Bsize) != 1<<20 {
-		t.Errorf("size: %d blocks of %d, %v", space.Blocks, space.Bsize, err)
-	}
-	if points, err := mountPoints(m.Root); err != nil || !slices.Contains(points, paths["v"]) {
-		t.Errorf("not mounted: %v, %v", points, err)
-	}
-	if err := m.Remove("uid"); err != nil {
-		t.Fatal(err)
-	}
-	if points, err := mountPoints(m.Root); err != nil || len(points) != 0 {
-		t.Errorf("still mounted: %v, %v", points, err)
-	}
-	if uids, err := m.Pods(); err != nil || len(uids) != 0 {
-		t.Errorf("left over: %v, %v", uids, err)
-	}
-}
-
-// A restart of the machine leaves the directories without their mounts: what belongs in memory is mounted again.
-func TestMemoryVolumesAreMountedAgain(t *testing.T) {
-	m, _ := manager(t, fake.NewClientset())
-	pod := podWith(
-		v1.Volume{Name: "m", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}},
-		v1.Volume{Name: "s", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}}},
-		v1.Volume{Name: "d", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
-			{Path: "name", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
-		}}}},
-		v1.Volume{Name: "e", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
-	)
-	var paths map[string]string
-	for _, when := range []string{"before", "after"} {
-		var err error
-		paths, err = m.Mount(t.Context(), pod)
-		if errors.Is(err, os.ErrPermission) {
-			t.Skip("not allowed to mount")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"m", "s", "d", "e"} {
-			if mounted, err := isMountPoint(paths[name]); err != nil || mounted != (name != "e") {
-				t.Errorf("%s, %s: mounted: %v, %v", when, name, mounted, err)
-			}
-		}
-		if when == "before" {
-			if err := os.WriteFile(filepath.Join(paths["e"], "kept"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := unmountBelow(m.Root); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if data, err := os.ReadFile(filepath.Join(paths["s"], "p")); err != nil || string(data) != "secret" {
-		t.Errorf("secret: %q, %v", data, err)
-	}
-	if _, err := os.Stat(filepath.Join(paths["e"], "kept")); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestRemoveRefusesStrangeNames(t *testing.T) {
 	m := &Manager{Root: t.TempDir()}
 	for _, uid := range []string{"", "..", "../x", "/"} {
-		if m.Remove(podUID(uid)) == nil {
+		if m.Remove(t.Context(), podUID(uid)) == nil {
 			t.Errorf("%q was removed", uid)
 		}
 	}
@@ -333,7 +265,7 @@ func TestFSGroupOwnsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(paths["v"], "p"))
+	info, err := os.Stat(filepath.Join(paths["v"].Path, "p"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +287,8 @@ func TestHostPathTypes(t *testing.T) {
 	}{
 		{dir, v1.HostPathDirectory, true}, {existing, v1.HostPathFile, true}, {existing, v1.HostPathDirectory, false},
 		{dir, v1.HostPathFile, false}, {filepath.Join(dir, "no"), v1.HostPathDirectory, false},
-		{filepath.Join(dir, "new"), v1.HostPathDirectoryOrCreate, true}, {filepath.Join(dir, "newfile"), v1.HostPathFileOrCreate, true},
+		{filepath.Join(dir, "new"), v1.HostPathDirectoryOrCreate, true},
+		{filepath.Join(dir, "newfile"), v1.HostPathFileOrCreate, true},
 		{"/dev/null", v1.HostPathCharDev, true}, {existing, v1.HostPathSocket, false}, {dir, "Strange", false},
 		{filepath.Join(dir, "made"), v1.HostPathUnset, true},
 	} {
@@ -386,9 +319,11 @@ func TestSubPath(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for sub, ok := range map[string]bool{"new/dir": true, "in": true, "file": true, "out": false, "out/x": false, "../x": false, "/etc": false} {
+	for sub, ok := range map[string]bool{"new/dir": true, "in": true, "file": true, "out": false, "out/x": false,
+		"../x": false, "/etc": false} {
 		for range 2 { // a container that is restarted gets it again
-			path, err := SubPath(dir, sub, filepath.Join(pod, "volume-subpaths", "v", "c", strings.ReplaceAll(sub, "/", "-")))
+			path, err := SubPath(Mounted{Path: dir}, sub,
+				filepath.Join(pod, "volume-subpaths", "v", "c", strings.ReplaceAll(sub, "/", "-")))
 			if (err == nil) != ok {
 				t.Fatalf("%s: %q, %v", sub, path, err)
 			}
@@ -411,7 +346,7 @@ func TestSubPathHasTheModeOfItsVolume(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SubPath(dir, "a/b", filepath.Join(pod, "target")); err != nil {
+	if _, err := SubPath(Mounted{Path: dir}, "a/b", filepath.Join(pod, "target")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -438,13 +373,16 @@ func TestTokensAreRenewed(t *testing.T) {
 			t.Errorf("bound to %+v", ref)
 		}
 		request = request.DeepCopy()
-		request.Status = authenticationv1.TokenRequestStatus{Token: strings.Repeat("t", issued), ExpirationTimestamp: metav1.NewTime(now.Now().Add(time.Hour))}
+		request.Status = authenticationv1.TokenRequestStatus{Token: strings.Repeat("t", issued),
+			ExpirationTimestamp: metav1.NewTime(now.Now().Add(time.Hour))}
 		return true, request, nil
 	})
 	seconds := int64(3600)
-	pod := podWith(v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
-		{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds, Audience: "aud"}},
-	}}}})
+	pod := podWith(v1.Volume{Name: "v",
+		VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds,
+				Audience: "aud"}},
+		}}}})
 	for _, step := range []struct {
 		after time.Duration
 		want  string
@@ -454,7 +392,7 @@ func TestTokensAreRenewed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tree(t, paths["v"])["token"]; got != step.want {
+		if got := tree(t, paths["v"].Path)["token"]; got != step.want {
 			t.Errorf("after %v: %q, want %q", step.after, got, step.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"quintet.dev/quintet/components/policy/policytest"
 )
 
-// admits tells what a model says of a packet of a new connection.
+// admits returns whether a model accepts a packet of a new connection.
 func admits(m *model.Model, of policytest.Connection) bool {
 	if _, local := m.Local[of.From]; local && of.From == of.To {
 		return true
@@ -68,7 +68,7 @@ func meets(m *model.Model, match model.Match, other netip.Addr, of policytest.Co
 	return true
 }
 
-// state is what was told to an index, by the objects' names.
+// state holds the objects of an index, by name.
 type state struct {
 	namespaces map[string]labels.Set
 	pods       map[types.NamespacedName]*v1.Pod
@@ -77,7 +77,8 @@ type state struct {
 
 func newState() *state {
 	return &state{
-		map[string]labels.Set{}, map[types.NamespacedName]*v1.Pod{}, map[types.NamespacedName]*networkingv1.NetworkPolicy{},
+		map[string]labels.Set{}, map[types.NamespacedName]*v1.Pod{},
+		map[types.NamespacedName]*networkingv1.NetworkPolicy{},
 	}
 }
 
@@ -161,7 +162,7 @@ func TestChangesGiveWhatAFreshStartGives(t *testing.T) {
 	}
 }
 
-// replay is what a reader of changes knows.
+// replay is the state of a reader of changes.
 type replay struct {
 	pods map[model.PodAddress]model.Group
 	sets map[model.SetID]map[model.Element]struct{}
@@ -205,7 +206,7 @@ func (r *replay) apply(t *testing.T, m *model.Model, c *model.Changes) {
 	}
 }
 
-// The model admits what the documentation says.
+// The model admits what the documentation allows.
 func TestModelAgreesWithReference(t *testing.T) {
 	outside := []netip.Addr{
 		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::1"),
@@ -245,7 +246,8 @@ func describe(c *policytest.Cluster) string {
 		fmt.Fprintf(&out, "%s/%s: %+v\n", policy.Namespace, policy.Name, policy.Spec)
 	}
 	for _, pod := range c.Pods {
-		fmt.Fprintf(&out, "%s/%s %v on %s: %v\n", pod.Namespace, pod.Name, pod.Status.PodIPs, pod.Spec.NodeName, pod.Labels)
+		fmt.Fprintf(&out, "%s/%s %v on %s: %v\n", pod.Namespace, pod.Name, pod.Status.PodIPs,
+			pod.Spec.NodeName, pod.Labels)
 	}
 	return out.String() + fmt.Sprint(c.Namespaces)
 }

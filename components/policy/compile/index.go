@@ -1,4 +1,4 @@
-// Package compile turns pods, namespaces and NetworkPolicies into what the kernel of a node should do about packets
+// Package compile translates pods, namespaces and NetworkPolicies into the rules of one node for packets
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies/). It does no I/O.
 package compile
 
@@ -36,8 +36,9 @@ type Index struct {
 func New() *Index {
 	return &Index{
 		journal: journal{model.New(), model.NewChanges()},
-		pods:    map[string]map[string]*Pod{}, namespaces: map[string]labels.Set{}, policies: map[string]map[string]*policy{},
-		owners: map[netip.Addr][]*Pod{}, selections: map[model.SetID]*selection{}, uses: map[model.SetID]int{},
+		pods:    map[string]map[string]*Pod{}, namespaces: map[string]labels.Set{},
+		policies: map[string]map[string]*policy{},
+		owners:   map[netip.Addr][]*Pod{}, selections: map[model.SetID]*selection{}, uses: map[model.SetID]int{},
 		starting: map[types.NamespacedName]*Pod{},
 	}
 }
@@ -184,8 +185,8 @@ func (x *Index) namespaceChanged(name string, now labels.Set, exists bool) {
 	}
 }
 
-// SetPolicy adds or changes a policy. The error tells what of it can't be read, which allows nothing; a policy whose
-// pods can't be told is left out.
+// SetPolicy adds or changes a policy. The error names its invalid parts, which allow nothing; a policy with an
+// invalid pod selector is left out.
 func (x *Index) SetPolicy(object *networkingv1.NetworkPolicy) error {
 	now, err := readPolicy(object)
 	x.policyChanged(types.NamespacedName{Namespace: object.Namespace, Name: object.Name}, now)
@@ -209,7 +210,8 @@ func (x *Index) policyChanged(name types.NamespacedName, now *policy) {
 		x.release(before)
 	}
 	for _, direction := range model.Directions() {
-		x.directionChanged(model.PolicyKey{Direction: direction, Namespace: name.Namespace, Name: name.Name}, before, now)
+		x.directionChanged(model.PolicyKey{Direction: direction, Namespace: name.Namespace, Name: name.Name},
+			before, now)
 	}
 	if had != (len(x.policies) > 0) {
 		for addr, owners := range x.owners {

@@ -85,7 +85,7 @@ func TestAddressOfTwoPeers(t *testing.T) {
 	want("the peer is gone", 0)
 }
 
-// Addresses are told to be left by pods of this node that end, as long as no other pod has them.
+// Addresses of terminating pods of this node are released, unless another pod has them.
 func TestEndedAddresses(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.1")
 	pod := Pod{NamespacedName: types.NamespacedName{Namespace: "a", Name: "p"}, Addrs: []netip.Addr{addr}, Local: true}

@@ -38,8 +38,9 @@ func PodOf(pod *v1.Pod, node string) (Pod, bool) {
 		return Pod{}, false
 	}
 	out := Pod{
-		NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels,
-		Local: node != "" && pod.Spec.NodeName == node, Leaving: pod.DeletionTimestamp != nil,
+		NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID,
+		Labels: pod.Labels,
+		Local:  node != "" && pod.Spec.NodeName == node, Leaving: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
 	out.addAddress(pod.Status.PodIP)

@@ -33,8 +33,8 @@ type peer struct {
 	blocks model.SetID
 }
 
-// readPolicy returns nil where it can't be told which pods the policy selects. A peer that can't be read allows
-// nothing, and is told of in the error.
+// readPolicy returns nil where the pod selector of the policy is invalid. An invalid peer allows
+// nothing and is named in the error.
 func readPolicy(object *networkingv1.NetworkPolicy) (*policy, error) {
 	pods, err := metav1.LabelSelectorAsSelector(&object.Spec.PodSelector)
 	if err != nil {

@@ -52,7 +52,7 @@ const (
 	KindPorts     Kind = "ports"
 )
 
-// SetID identifies a set. Key says what is in it; sets of equal keys are one.
+// SetID identifies a set. Key determines its content; sets with equal keys are the same.
 type SetID struct {
 	Kind Kind
 	Key  string
@@ -128,8 +128,9 @@ type Changes struct {
 func NewChanges() *Changes {
 	return &Changes{
 		Pods: map[PodAddress]Group{}, Groups: map[Group]bool{}, Policies: map[PolicyKey]bool{}, Sets: map[SetID]bool{},
-		Local: map[netip.Addr]bool{}, Added: map[SetID]map[Element]struct{}{}, Removed: map[SetID]map[Element]struct{}{},
-		Ended: map[netip.Addr]struct{}{},
+		Local: map[netip.Addr]bool{}, Added: map[SetID]map[Element]struct{}{},
+		Removed: map[SetID]map[Element]struct{}{},
+		Ended:   map[netip.Addr]struct{}{},
 	}
 }
 

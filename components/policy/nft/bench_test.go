@@ -60,7 +60,8 @@ func BenchmarkPod(b *testing.B) {
 	table, x := benchTable(b, 110)
 	_ = x.SetPolicy(benchPolicy("p", "app", "web"))
 	sync(b, table, x)
-	pod := policytest.Pod("big", "new", "node-2", map[string]string{"app": "web"}, 80, 53, netip.MustParseAddr("10.9.0.1"))
+	pod := policytest.Pod("big", "new", "node-2", map[string]string{"app": "web"}, 80, 53,
+		netip.MustParseAddr("10.9.0.1"))
 	for b.Loop() {
 		setPod(x, pod)
 		sync(b, table, x)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ type network struct {
 	prefix string
 	// at is the namespace that has an address.
 	at map[netip.Addr]string
+	// flows counts UDP clients: each gets a source port of its own, as a port that is used again within conntrack's
+	// timeout continues an established flow, which passes whatever the policies are now.
+	flows atomic.Uint32
 }
 
 func (n *network) node() string   { return n.prefix + "-node" }
@@ -101,7 +105,8 @@ func newNetwork(t testing.TB) *network {
 		"addr add "+nodeIP+"/24 dev eth0", "addr add fd01::1/64 dev eth0 nodad",
 	)
 	n.ip(t, n.beyond(), "link set eth0 up", "addr add "+peerNodeIP+"/24 dev eth0", "addr add fd01::2/64 dev eth0 nodad",
-		"addr add "+externalIP+"/32 dev lo", "route add 10.244.1.0/24 via "+nodeIP, "route add fd00:244:1::/64 via fd01::1")
+		"addr add "+externalIP+"/32 dev lo", "route add 10.244.1.0/24 via "+nodeIP,
+		"route add fd00:244:1::/64 via fd01::1")
 	n.ip(t, n.node(), "route add 10.244.2.0/24 via "+peerNodeIP, "route add 192.0.2.0/24 via "+peerNodeIP,
 		"route add fd00:244:2::/64 via fd01::2")
 	for i := range localPods {
@@ -117,7 +122,8 @@ func newNetwork(t testing.TB) *network {
 	}
 	for i := range remotePods {
 		four, six := podIPs(2, i)[0], podIPs(2, i)[1]
-		n.ip(t, n.beyond(), fmt.Sprintf("addr add %s/32 dev lo", four), fmt.Sprintf("addr add %s/128 dev lo nodad", six))
+		n.ip(t, n.beyond(), fmt.Sprintf("addr add %s/32 dev lo", four),
+			fmt.Sprintf("addr add %s/128 dev lo nodad", six))
 		n.at[four], n.at[six] = n.beyond(), n.beyond()
 	}
 	n.at[netip.MustParseAddr(externalIP)] = n.beyond()
@@ -197,19 +203,19 @@ func answerUDP(conn *net.UDPConn) {
 	}
 }
 
-// reaches tells whether an answer comes from the address and port, within the patience. from is an address of the
+// reaches tells whether an answer comes from the address and port, within the timeout. from is an address of the
 // client's; the zero value lets the kernel choose.
 func (n *network) reaches(
-	namespace string, from netip.Addr, to netip.AddrPort, protocol v1.Protocol, patience time.Duration,
+	namespace string, from netip.Addr, to netip.AddrPort, protocol v1.Protocol, timeout time.Duration,
 ) (reached bool, err error) {
 	err = inNamespace(namespace, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		dialer := net.Dialer{}
 		if from.IsValid() {
 			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 			if protocol == v1.ProtocolUDP {
-				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, n.sourcePort()))
 			}
 		}
 		conn, err := dialer.DialContext(ctx, strings.ToLower(string(protocol)), to.String())
@@ -235,6 +241,9 @@ func (n *network) reaches(
 	})
 	return reached, err
 }
+
+// sourcePort is a port that no UDP client used before.
+func (n *network) sourcePort() uint16 { return uint16(20_000 + n.flows.Add(1)%40_000) }
 
 // inNamespaceOf runs transactions in a network namespace.
 type inNamespaceOf struct {

@@ -49,7 +49,8 @@ func newEnforced(t *testing.T) *enforced {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	e.index.SetPodCIDRs([]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:244:1::/64")})
+	e.index.SetPodCIDRs([]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"),
+		netip.MustParsePrefix("fd00:244:1::/64")})
 	e.cluster.Namespaces = map[string]map[string]string{"a": {"app": "x"}, "b": {"app": "y", "tier": "z"}, "c": {}}
 	for name, of := range e.cluster.Namespaces {
 		e.index.SetNamespace(name, of)
@@ -146,7 +147,7 @@ func (e *enforced) connections() []policytest.Connection {
 	return all
 }
 
-// compare tries connections, many at once, and says which of them pass that should not, or the other way round.
+// compare tries connections concurrently, and returns those that pass but should not, or the other way round.
 func (e *enforced) compare(t *testing.T, connections []policytest.Connection) {
 	t.Helper()
 	var wait stdsync.WaitGroup
@@ -154,9 +155,9 @@ func (e *enforced) compare(t *testing.T, connections []policytest.Connection) {
 	var allowed, denied int
 	for _, of := range connections {
 		want := e.cluster.Allowed(policytest.Node, of)
-		patience := deniedFor
+		timeout := deniedFor
 		if want {
-			patience = allowedFor
+			timeout = allowedFor
 			allowed++
 		} else {
 			denied++
@@ -164,7 +165,8 @@ func (e *enforced) compare(t *testing.T, connections []policytest.Connection) {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			got, err := e.reaches(e.at[of.From], of.From, netip.AddrPortFrom(of.To, uint16(of.Port)), of.Protocol, patience)
+			got, err := e.reaches(e.at[of.From], of.From, netip.AddrPortFrom(of.To, uint16(of.Port)),
+				of.Protocol, timeout)
 			if err != nil || got != want {
 				t.Errorf("%+v passes: %v, %v, want %v", of, got, err, want)
 			}
@@ -242,21 +244,23 @@ func handWritten() map[string][]*networkingv1.NetworkPolicy {
 		"pods of other namespaces": one("a", ingress(peers(networkingv1.NetworkPolicyPeer{
 			NamespaceSelector: &metav1.LabelSelector{}, PodSelector: byLabel("app", "y"),
 		}))),
-		"named ports of ingress":  one("b", ingress(nil, named("http", v1.ProtocolTCP), named("dns", v1.ProtocolUDP))),
-		"named ports of egress":   one("b", egress(peers(namespaces(byLabel("app", "x"))), named("http", v1.ProtocolTCP))),
+		"named ports of ingress": one("b", ingress(nil, named("http", v1.ProtocolTCP), named("dns", v1.ProtocolUDP))),
+		"named ports of egress": one("b",
+			egress(peers(namespaces(byLabel("app", "x"))), named("http", v1.ProtocolTCP))),
 		"named ports to anywhere": one("b", egress(nil, named("http", v1.ProtocolTCP))),
 		"range of ports":          one("c", ingress(nil, to(80, ptr.To(int32(81))))),
 		"block with exceptions":   one("a", ingress(peers(block("10.244.0.0/16", "10.244.2.0/28", "10.244.1.12/31")))),
 		"block of IPv6":           one("a", egress(peers(block("fd00:244::/32", "fd00:244:2::/64")))),
 		"all but the pod network": one("a", egress(peers(block("0.0.0.0/0", "10.0.0.0/8")))),
 		"everything by an empty":  one("a", ingress(nil)),
-		"UDP to a namespace alone": one("c", egress(peers(namespaces(byLabel("app", "x"))), networkingv1.NetworkPolicyPort{
+		"UDP to a namespace alone": one("c", egress(peers(namespaces(byLabel("app",
+			"x"))), networkingv1.NetworkPolicyPort{
 			Protocol: ptr.To(v1.ProtocolUDP),
 		})),
 	}
 }
 
-// Packets pass the node as the documentation says, whatever policies come after whichever.
+// Packets pass the node as documented, in whatever order policies are applied.
 func TestPackets(t *testing.T) {
 	e := newEnforced(t)
 	all := e.connections()
@@ -307,16 +311,16 @@ add rule ip service postrouting ct status dnat ip saddr %s ip daddr %s masquerad
 		{"pod to another by a Service", e.at[other], service, false},
 		{"another node", e.beyond(), netip.AddrPortFrom(pod, 80), false},
 	} {
-		patience := deniedFor
+		timeout := deniedFor
 		if test.want {
-			patience = allowedFor
+			timeout = allowedFor
 		}
-		got, err := e.reaches(test.namespace, netip.Addr{}, test.to, v1.ProtocolTCP, patience)
+		got, err := e.reaches(test.namespace, netip.Addr{}, test.to, v1.ProtocolTCP, timeout)
 		if got != test.want || err != nil {
 			t.Errorf("%s passes: %v, %v, want %v", test.name, got, err, test.want)
 		}
 	}
-	// A policy judges a Service's traffic by the pod that it goes to.
+	// A policy applies to a Service's traffic by its destination pod.
 	e.setPolicies(t, denyAll("b", out), policyOf("b", "p", egress(peers(networkingv1.NetworkPolicyPeer{
 		IPBlock: &networkingv1.IPBlock{CIDR: pod.String() + "/32"},
 	}), networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(8080))})))
@@ -348,8 +352,8 @@ func TestPacketsOfStartingPods(t *testing.T) {
 	setPod(e.index, starting)
 	e.sync(t)
 	for to, want := range map[netip.Addr]bool{known: true, unknown: false} {
-		patience := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
-		got, err := e.reaches(e.at[podIPs(1, 2)[0]], netip.Addr{}, netip.AddrPortFrom(to, 80), v1.ProtocolTCP, patience)
+		timeout := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
+		got, err := e.reaches(e.at[podIPs(1, 2)[0]], netip.Addr{}, netip.AddrPortFrom(to, 80), v1.ProtocolTCP, timeout)
 		if got != want || err != nil {
 			t.Errorf("%s is reached: %v, %v, want %v", to, got, err, want)
 		}

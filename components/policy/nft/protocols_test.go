@@ -54,8 +54,8 @@ func (e *enforced) passes(t *testing.T, from, to netip.Addr, protocol string, pa
 		if err != nil {
 			return err
 		}
-		patience := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		timeout := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
+		_ = conn.SetReadDeadline(time.Now().Add(timeout))
 		go func() {
 			defer conn.Close()
 			buffer := make([]byte, 256)
@@ -95,7 +95,7 @@ func echoRequest(id uint16) []byte {
 	return packet
 }
 
-// sctpInit asks for an association.
+// sctpInit requests an association.
 func sctpInit(port uint16) []byte {
 	packet := make([]byte, 12, 32)
 	binary.BigEndian.PutUint16(packet, 40000)
@@ -103,7 +103,7 @@ func sctpInit(port uint16) []byte {
 	return append(packet, 1, 0, 0, 20, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1)
 }
 
-// Protocols other than TCP and UDP are judged, too: SCTP by its ports, and others only pass rules without ports.
+// Protocols other than TCP and UDP are matched, too: SCTP by its ports, and others only pass rules without ports.
 func TestPacketsOfOtherProtocols(t *testing.T) {
 	e := newEnforced(t)
 	from, to := podIPs(1, 1)[0], podIPs(1, 0)[0] // of namespaces b and a
@@ -137,7 +137,7 @@ func TestPacketsOfOtherProtocols(t *testing.T) {
 	}
 }
 
-// conversation is a UDP socket that asks over and over.
+// conversation is a UDP socket that sends requests repeatedly.
 type conversation struct{ conn net.Conn }
 
 func (e *enforced) converse(t *testing.T, from, to netip.Addr) *conversation {
@@ -155,8 +155,8 @@ func (e *enforced) converse(t *testing.T, from, to netip.Addr) *conversation {
 
 func (c *conversation) answered(t *testing.T, what string, want bool) {
 	t.Helper()
-	patience := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
-	_ = c.conn.SetDeadline(time.Now().Add(patience))
+	timeout := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
+	_ = c.conn.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.conn.Write([]byte("?")); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (c *conversation) answered(t *testing.T, what string, want bool) {
 	}
 }
 
-// A policy judges connections that begin after it; older ones go on, until their pod ends.
+// A policy applies to connections that start after it; established ones continue until their pod terminates.
 func TestPacketsOfEstablishedConnections(t *testing.T) {
 	e := newEnforced(t)
 	from, to := podIPs(1, 1)[0], podIPs(1, 0)[0]
@@ -211,9 +211,9 @@ func TestPacketsOfChangedAddresses(t *testing.T) {
 	pod := e.cluster.Pods[0].DeepCopy()
 	expect := func(what string, family int, want bool) {
 		t.Helper()
-		patience := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
+		timeout := map[bool]time.Duration{true: allowedFor, false: deniedFor}[want]
 		at := netip.AddrPortFrom(to[family], 80)
-		got, err := e.reaches(e.at[from[family]], from[family], at, v1.ProtocolTCP, patience)
+		got, err := e.reaches(e.at[from[family]], from[family], at, v1.ProtocolTCP, timeout)
 		if got != want || err != nil {
 			t.Errorf("%s: %s is reached: %v, %v, want %v", what, at, got, err, want)
 		}

@@ -19,7 +19,7 @@ func ends(direction model.Direction) (own, other string) {
 	return "saddr", "daddr"
 }
 
-// policyRules accept what a policy allows. What none accepts goes on with the next policy of the group.
+// policyRules accept what a policy allows. Packets that none accepts continue with the next policy of the group.
 func policyRules(direction model.Direction, matches []model.Match) []string {
 	var rules []string
 	for _, match := range matches {
@@ -114,9 +114,9 @@ func startingRules(direction model.Direction, m *model.Model) []string {
 const neighborDiscovery = "ip6 hoplimit 255 icmpv6 type { nd-router-solicit, nd-router-advert, " +
 	"nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } accept"
 
-// baseRules judge a packet. Those of established connections pass, so that replies do, also those of connections that
-// are older than a policy. Pods reach themselves, e.g. through a Service of theirs. Packets of the node itself don't
-// pass the hook, so that probes reach every pod.
+// baseRules accept or drop a packet. Those of established connections pass, so that replies do, also those of
+// connections that are older than a policy. Pods reach themselves, e.g. through a Service of theirs. Packets of the
+// node itself don't pass the hook, so that probes reach every pod.
 func baseRules(direction model.Direction) []string {
 	own, _ := ends(direction)
 	rules := []string{"ct state established,related accept", neighborDiscovery}

@@ -16,7 +16,7 @@ import (
 	"quintet.dev/quintet/components/policy/model"
 )
 
-// Kernel is what a Table asks of nftables besides transactions.
+// Kernel is what a Table needs of nftables in addition to transactions.
 type Kernel interface {
 	// Generation is a number that changes whenever rules of the network namespace do.
 	Generation() (uint32, error)

@@ -84,7 +84,8 @@ func web() *compile.Index {
 					{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/30", Except: []string{"10.0.0.1/32"}}},
 				},
 				Ports: []networkingv1.NetworkPolicyPort{
-					{Port: ptr.To(intstr.FromString("http"))}, {Port: ptr.To(intstr.FromInt32(9000)), EndPort: ptr.To(int32(9010))},
+					{Port: ptr.To(intstr.FromString("http"))},
+					{Port: ptr.To(intstr.FromInt32(9000)), EndPort: ptr.To(int32(9010))},
 				},
 			}},
 			Egress: []networkingv1.NetworkPolicyEgressRule{{
@@ -253,7 +254,8 @@ func TestRefusedChangeRebuilds(t *testing.T) {
 	}
 	setPod(x, dbPod("10.244.2.3"))
 	sync(t, table, x)
-	if got := fake.Dump(); !strings.Contains(got, "-v4 { 10.244.2.3 }") || !strings.Contains(got, "goto ingress-group-") {
+	if got := fake.Dump(); !strings.Contains(got, "-v4 { 10.244.2.3 }") ||
+		!strings.Contains(got, "goto ingress-group-") {
 		t.Errorf("the table is not whole:\n%s", got)
 	}
 }

@@ -90,7 +90,8 @@ func (r Random) Selector() *metav1.LabelSelector {
 		}}}
 	case 2:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: one(r, "app", "tier"), Operator: one(r, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist),
+			Key:      one(r, "app", "tier"),
+			Operator: one(r, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist),
 		}}}
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{one(r, "app", "tier"): one(r, "x", "y", "z")}}
@@ -127,7 +128,8 @@ func (r Random) peers() []networkingv1.NetworkPolicyPeer {
 		case 2:
 			peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: r.Selector()})
 		case 3:
-			peers = append(peers, networkingv1.NetworkPolicyPeer{PodSelector: r.Selector(), NamespaceSelector: r.Selector()})
+			peers = append(peers,
+				networkingv1.NetworkPolicyPeer{PodSelector: r.Selector(), NamespaceSelector: r.Selector()})
 		}
 	}
 	return peers
@@ -139,7 +141,8 @@ func (r Random) block() *networkingv1.IPBlock {
 		&networkingv1.IPBlock{CIDR: "::/0"},
 		&networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"10.244.0.0/16", "192.0.2.0/31"}},
 		&networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fd00:244:1::/64"}},
-		&networkingv1.IPBlock{CIDR: "10.244.0.0/16", Except: []string{"10.244.1.8/29", "10.244.2.0/28", "10.244.1.8/30"}},
+		&networkingv1.IPBlock{CIDR: "10.244.0.0/16",
+			Except: []string{"10.244.1.8/29", "10.244.2.0/28", "10.244.1.8/30"}},
 		&networkingv1.IPBlock{CIDR: "10.244.1.0/28"},
 		&networkingv1.IPBlock{CIDR: "10.244.1.16/28"},
 		&networkingv1.IPBlock{CIDR: "fd00:244:2::/64", Except: []string{"fd00:244:2::10/124"}},
@@ -158,7 +161,8 @@ func (r Random) ports() []networkingv1.NetworkPolicyPort {
 		case 1:
 			port.Port = ptr.To(intstr.FromString(one(r, "http", "dns")))
 		case 2:
-			port.Port, port.EndPort = ptr.To(intstr.FromInt32(one(r, int32(70), 80, 81))), ptr.To(one(r, int32(81), 100, 9000))
+			port.Port, port.EndPort = ptr.To(intstr.FromInt32(one(r, int32(70), 80, 81))),
+				ptr.To(one(r, int32(81), 100, 9000))
 		default:
 			port.Port = ptr.To(intstr.FromInt32(one(r, int32(80), 8080, 53)))
 		}

@@ -1,4 +1,4 @@
-// Package policytest says by the letter of the NetworkPolicy documentation which connections are allowed, for tests
+// Package policytest is a reference implementation of the NetworkPolicy documentation, for tests
 // that compare. It is slow and straightforward, and shares no code with what it is compared with.
 package policytest
 
@@ -19,14 +19,14 @@ type Cluster struct {
 	Policies   []*networkingv1.NetworkPolicy
 }
 
-// Connection is a new connection that a client asks for.
+// Connection is a new connection of a client.
 type Connection struct {
 	From, To netip.Addr
 	Protocol v1.Protocol
 	Port     int32
 }
 
-// Allowed tells whether the node called node lets a connection pass. Nodes judge egress of their own pods and ingress
+// Allowed tells whether the node called node lets a connection pass. Nodes enforce egress of their own pods and ingress
 // to them.
 func (c *Cluster) Allowed(node string, of Connection) bool {
 	from, to := c.podAt(of.From), c.podAt(of.To)
@@ -54,7 +54,7 @@ func (c *Cluster) podAt(addr netip.Addr) *v1.Pod {
 	return nil
 }
 
-// allowedBy asks the policies that select the pod; where there are none, all is allowed.
+// allowedBy evaluates the policies that select the pod; without any, all is allowed.
 func (c *Cluster) allowedBy(pod *v1.Pod, direction networkingv1.PolicyType, of Connection) bool {
 	isolated := false
 	for _, policy := range c.Policies {

@@ -1,4 +1,4 @@
-// Package compile turns Services and their EndpointSlices into what one node is to do with their traffic. It is pure:
+// Package compile translates Services and their EndpointSlices into the ports of one node. It is pure:
 // the same objects and node give the same model.
 package compile
 
@@ -127,10 +127,10 @@ func compilePort(
 	all := candidates(slices, port.Name, p.Key.Protocol, family, node)
 	p.ClusterEndpoints, p.LocalEndpoints, p.HasAnyEndpoint = choose(all, node)
 	if p.InternalLocal && !external {
-		p.ClusterEndpoints = nil // no traffic asks for them
+		p.ClusterEndpoints = nil // no traffic policy needs them
 	}
 	if !p.InternalLocal && !p.ExternalLocal {
-		p.LocalEndpoints = nil // no traffic asks for them
+		p.LocalEndpoints = nil // no traffic policy needs them
 	}
 	return p
 }

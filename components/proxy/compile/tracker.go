@@ -42,7 +42,7 @@ type Tracker struct {
 // NoLocalEndpoints counts ports of Services with endpoints, but none on this node for traffic whose policy is Local.
 type NoLocalEndpoints struct{ Internal, External int }
 
-// New returns a Tracker that knows no Service. It follows the Services that are left to the proxy of the name, which is
+// New returns a Tracker without Services. It follows the Services that are left to the proxy of the name, which is
 // empty for the default proxy.
 func New(node Node, proxyName string) *Tracker {
 	return &Tracker{

@@ -15,7 +15,7 @@ import (
 	"quintet.dev/quintet/components/proxy/model"
 )
 
-// world is a Tracker, the objects it was told of, and its ports as a reader of its Changes knows them.
+// world is a Tracker, its objects, and its ports as a reader of its Changes knows them.
 type world struct {
 	tracker  *Tracker
 	node     Node
@@ -79,7 +79,7 @@ func randomSlice(r *rand.Rand, name types.NamespacedName, service string) *disco
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// fresh compiles all objects anew.
+// fresh compiles all objects from scratch.
 func (w *world) fresh() []model.ServicePort {
 	var ports []model.ServicePort
 	for name, svc := range w.services {

@@ -1,5 +1,5 @@
 // Package conntrack removes the kernel's entries of UDP connections to Services whose endpoint is gone. A client that
-// goes on sending from the same port would keep them alive, and its datagrams would be lost.
+// keeps sending from the same port would keep them alive, and its datagrams would be lost.
 package conntrack
 
 import (

@@ -31,7 +31,7 @@ type Services struct {
 	open map[types.NamespacedName]*serviceServer
 }
 
-// NewServices returns a Services that listens on the addresses and asks healthy whether kube-proxy is.
+// NewServices returns a Services that listens on the addresses and calls healthy for the health of kube-proxy.
 func NewServices(addresses []netip.Addr, healthy func() bool) *Services {
 	return &Services{addresses: addresses, healthy: healthy, open: map[types.NamespacedName]*serviceServer{}}
 }

@@ -27,7 +27,7 @@ type ServicePort struct {
 	// are left out: their traffic must leave the node.
 	ExternalIPs     []netip.Addr
 	LoadBalancerIPs []netip.Addr
-	// SourceRanges limits who reaches the load-balancer addresses; nil admits all.
+	// SourceRanges limits the clients of the load-balancer addresses; nil admits all.
 	SourceRanges []netip.Prefix
 	// SourceRangesSet is true where the Service names source ranges, if only of the other family.
 	SourceRangesSet bool

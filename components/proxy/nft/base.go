@@ -45,7 +45,8 @@ func (t *Table) base(tx *knftables.Transaction) {
 	service := t.ip + " daddr . meta l4proto . th dport vmap @"
 	nodePort := t.ip + " daddr @" + nodePortIPs
 	if t.config.AllNodePortIPs {
-		nodePort = "fib daddr type local " + t.ip + " daddr != " + map[string]string{"ip": "127.0.0.0/8", "ip6": "::1"}[t.ip]
+		nodePort = "fib daddr type local " + t.ip + " daddr != " + map[string]string{"ip": "127.0.0.0/8",
+			"ip6": "::1"}[t.ip]
 	}
 	nodePort += " meta l4proto . th dport vmap @"
 	regular := []chain{
@@ -73,7 +74,8 @@ func (t *Table) base(tx *knftables.Transaction) {
 	}
 	for _, c := range baseChains() {
 		tx.Add(&knftables.Chain{
-			Name: c.name, Type: &c.kind, Hook: &c.hook, Priority: knftables.PtrTo(knftables.BaseChainPriority(c.priority)),
+			Name: c.name, Type: &c.kind, Hook: &c.hook,
+			Priority: knftables.PtrTo(knftables.BaseChainPriority(c.priority)),
 		})
 		for _, rule := range c.rules {
 			tx.Add(&knftables.Rule{Chain: c.name, Rule: rule})

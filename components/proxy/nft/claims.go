@@ -35,7 +35,7 @@ func (c claims) take(port model.PortKey, elements []element) []element {
 	})
 }
 
-// release gives up what the port does not ask for any more, and returns the ports that waited for it.
+// release drops elements that the port no longer uses, and returns the ports that waited for them.
 func (c claims) release(port model.PortKey, before, now []element) []model.PortKey {
 	var freed []model.PortKey
 	for _, e := range before {

@@ -2,12 +2,11 @@ package nft
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/knftables"
 )
@@ -33,16 +32,34 @@ func Open(family v1.IPFamily) (knftables.Interface, error) {
 	return kernel{nft, &nftables.Table{Name: table, Family: of}}, nil
 }
 
+// exists tells whether the table is there. The errors of what is asked about its parts don't say so.
+func (k kernel) exists(conn *nftables.Conn) (bool, error) {
+	tables, err := conn.ListTablesOfFamily(k.table.Family)
+	return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == k.table.Name }), err
+}
+
+// List implements knftables.Interface. In a table that isn't there yet there is nothing.
+func (k kernel) List(ctx context.Context, kind string) ([]string, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	if found, err := k.exists(conn); err != nil || !found {
+		return nil, err
+	}
+	return k.Interface.List(ctx, kind)
+}
+
 // ListRules implements knftables.Interface, for one chain. The rules have their handles alone.
 func (k kernel) ListRules(_ context.Context, chain string) ([]*knftables.Rule, error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return nil, err
 	}
-	found, err := conn.GetRules(k.table, &nftables.Chain{Name: chain, Table: k.table})
-	if errors.Is(err, unix.ENOENT) {
-		return nil, nil // no table, no chain: no rules
+	if found, err := k.exists(conn); err != nil || !found {
+		return nil, err
 	}
+	found, err := conn.GetRules(k.table, &nftables.Chain{Name: chain, Table: k.table})
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,21 @@ func ownNamespace(t *testing.T) knftables.Interface {
 	return nft
 }
 
+// Before the first sync there is no table: that is no error, there is nothing in it.
+func TestNothingIsInNoTable(t *testing.T) {
+	ended := make(chan struct{})
+	go func() { // its thread ends with it
+		defer close(ended)
+		kernel := ownNamespace(t)
+		for _, kind := range []string{"set", "chain"} {
+			if names, err := kernel.List(t.Context(), kind); len(names) > 0 || err != nil {
+				t.Errorf("%ss: %v, %v", kind, names, err)
+			}
+		}
+	}()
+	<-ended
+}
+
 // The kernel takes every transaction, whatever the order of changes, and nothing is left of ports that are gone.
 func TestKernelTakesAllChanges(t *testing.T) {
 	ended := make(chan struct{})

@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	// answerPatience is for answers that must come: how busy the machine is doesn't matter.
-	answerPatience = 20 * time.Second
-	// silencePatience is for answers that must not come.
-	silencePatience = 300 * time.Millisecond
+	// answerTimeout is for answers that must come: how busy the machine is doesn't matter.
+	answerTimeout = 20 * time.Second
+	// silenceTimeout is for answers that must not come.
+	silenceTimeout = 300 * time.Millisecond
 )
 
 // addresses of one family in the test network.
@@ -190,13 +190,13 @@ func answer(name string, from net.Addr) string {
 	return name + " " + netip.MustParseAddrPort(from.String()).Addr().Unmap().String()
 }
 
-// ask connects once and returns the answer, refused, or noAnswer after the patience.
+// ask connects once and returns the answer, refused, or noAnswer after the timeout.
 func (n *network) ask(
-	t *testing.T, namespace, protocol string, from netip.Addr, to netip.AddrPort, patience time.Duration,
+	t *testing.T, namespace, protocol string, from netip.Addr, to netip.AddrPort, timeout time.Duration,
 ) (got string) {
 	t.Helper()
 	if err := inNamespace(namespace, func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		var err error
 		got, err = exchange(ctx, protocol, from, to)

@@ -123,10 +123,10 @@ func TestPacketsSourceRanges(t *testing.T) {
 		}))
 		answered := "pod1 " + b.ip.gateway[1].String()
 		b.expect(t, b.net.client, b.externalIP(), answered)
-		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.externalIP(), silencePatience); got != noAnswer {
+		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.externalIP(), silenceTimeout); got != noAnswer {
 			t.Errorf("from a source outside of the ranges: got %q", got)
 		}
-		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.nodePort(), answerPatience); got != answered {
+		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.nodePort(), answerTimeout); got != answered {
 			t.Errorf("to the node port: got %q", got)
 		}
 	})
@@ -144,7 +144,7 @@ func TestPacketsUDP(t *testing.T) {
 		}
 		b.expect(t, b.net.client, b.clusterIP(), refused) // the port of TCP
 		b.sync(t, b.service(nil, exposed, udp))
-		if got := b.net.ask(t, b.net.client, "udp", netip.Addr{}, b.clusterIP(), answerPatience); got != refused {
+		if got := b.net.ask(t, b.net.client, "udp", netip.Addr{}, b.clusterIP(), answerTimeout); got != refused {
 			t.Errorf("without an endpoint: got %q", got)
 		}
 	})

@@ -41,8 +41,9 @@ func (b *bench) install(t *testing.T, change ...func(*Config)) {
 	t.Helper()
 	source := keyword(b.family) + " saddr "
 	config := Config{
-		Family: b.family, MasqueradeBit: 14, LocalTraffic: source + b.ip.pods, NotLocalTraffic: source + "!= " + b.ip.pods,
-		NodePortIPs: []netip.Addr{b.ip.node, b.ip.loopback},
+		Family: b.family, MasqueradeBit: 14, LocalTraffic: source + b.ip.pods,
+		NotLocalTraffic: source + "!= " + b.ip.pods,
+		NodePortIPs:     []netip.Addr{b.ip.node, b.ip.loopback},
 	}
 	for _, f := range change {
 		f(&config)
@@ -70,7 +71,8 @@ func (b *bench) sync(t *testing.T, ports ...model.ServicePort) {
 func (b *bench) service(pods []int, change ...func(*model.ServicePort)) model.ServicePort {
 	p := model.ServicePort{
 		Key: model.PortKey{
-			NamespacedName: types.NamespacedName{Namespace: "ns", Name: "svc"}, Protocol: v1.ProtocolTCP, Family: b.family,
+			NamespacedName: types.NamespacedName{Namespace: "ns", Name: "svc"}, Protocol: v1.ProtocolTCP,
+			Family: b.family,
 		},
 		ClusterIP: b.ip.service, Port: servicePort, HasAnyEndpoint: len(pods) > 0,
 	}
@@ -92,18 +94,18 @@ func (b *bench) nodePort() netip.AddrPort    { return netip.AddrPortFrom(b.ip.no
 func (b *bench) externalIP() netip.AddrPort  { return netip.AddrPortFrom(b.ip.external, servicePort) }
 func (b *bench) unknownPort() netip.AddrPort { return netip.AddrPortFrom(b.ip.service, servicePort+1) }
 
-// expect asks once by TCP. The client has several addresses and uses its first.
+// expect connects once by TCP. The client has several addresses and uses its first.
 func (b *bench) expect(t *testing.T, from string, to netip.AddrPort, want string) {
 	t.Helper()
-	patience := answerPatience
+	timeout := answerTimeout
 	if want == noAnswer {
-		patience = silencePatience
+		timeout = silenceTimeout
 	}
 	var source netip.Addr
 	if from == b.net.client {
 		source = b.ip.client
 	}
-	if got := b.net.ask(t, from, "tcp", source, to, patience); got != want {
+	if got := b.net.ask(t, from, "tcp", source, to, timeout); got != want {
 		t.Errorf("from %s to %s: got %q, want %q", from, to, got, want)
 	}
 }
@@ -113,7 +115,7 @@ func (b *bench) answers(t *testing.T, from, protocol string, to netip.AddrPort, 
 	t.Helper()
 	var names []string
 	for range connections {
-		name, _, _ := strings.Cut(b.net.ask(t, from, protocol, netip.Addr{}, to, answerPatience), " ")
+		name, _, _ := strings.Cut(b.net.ask(t, from, protocol, netip.Addr{}, to, answerTimeout), " ")
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -147,7 +149,7 @@ func TestPacketsMasqueradeAll(t *testing.T) {
 	})
 }
 
-// Where pods are told by their interfaces, their addresses mean nothing.
+// Where pods are identified by their interfaces, their addresses do not matter.
 func TestPacketsLocalByInterface(t *testing.T) {
 	forFamilies(t, func(t *testing.T, b *bench) {
 		b.install(t, func(c *Config) { c.LocalTraffic, c.NotLocalTraffic = `iifname "veth*"`, `iifname != "veth*"` })
@@ -188,7 +190,7 @@ func TestPacketsToNodePort(t *testing.T) {
 	})
 }
 
-// Without an endpoint anywhere, clients are told at once.
+// Without any endpoint, connections are rejected at once.
 func TestPacketsRejected(t *testing.T) {
 	forFamilies(t, func(t *testing.T, b *bench) {
 		b.install(t)

@@ -16,7 +16,7 @@ type rendered struct {
 	affinity []affinitySet
 	chains   []chain // those that are jumped to stand before those that jump
 	elements []element
-	// shared are elements of sets that several ports may ask for.
+	// shared are elements of sets that several ports may use.
 	shared []element
 }
 
@@ -38,7 +38,7 @@ type element struct {
 	key, value string // parts of the key are separated by " . "
 }
 
-// render turns a port into objects. It is pure.
+// render translates a port into objects. It is pure.
 func (t *Table) render(p model.ServicePort) rendered {
 	name := portName(p.Key)
 	r := renderer{t: t, p: p, proto: strings.ToLower(string(p.Key.Protocol)), name: name}
@@ -111,7 +111,8 @@ func (r *renderer) sticky(name string, endpoints []model.Endpoint) []string {
 	var known, choices []string
 	for i, endpoint := range endpoints {
 		where := endpoint.Addr().String()
-		id := hashed(name+"/"+where+"/"+strconv.Itoa(r.p.AffinitySeconds)) + "-" + r.name[:min(len(r.name), longestName-30)]
+		id := hashed(name+"/"+where+"/"+strconv.Itoa(r.p.AffinitySeconds)) + "-" +
+			r.name[:min(len(r.name), longestName-30)]
 		set, to := affinityPrefix+id, "endpoint-"+id
 		r.out.affinity = append(r.out.affinity, affinitySet{set, r.p.AffinitySeconds})
 		r.out.chains = append(r.out.chains, chain{to, []string{
@@ -196,7 +197,7 @@ func (r *renderer) externalRules() []string {
 	return rules
 }
 
-// firewall limits who reaches the load-balancer addresses.
+// firewall limits the clients of the load-balancer addresses.
 func (r *renderer) firewall() {
 	if !r.p.SourceRangesSet || len(r.p.LoadBalancerIPs) == 0 {
 		return

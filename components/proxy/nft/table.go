@@ -19,12 +19,12 @@ import (
 // Config of a table.
 type Config struct {
 	Family v1.IPFamily
-	// MasqueradeBit is the bit of the packet mark that asks for the node's address.
+	// MasqueradeBit is the bit of the packet mark for masquerading.
 	MasqueradeBit int
 	// MasqueradeAll gives all traffic to cluster IPs the node's address.
 	MasqueradeAll bool
-	// LocalTraffic matches packets that come from this node's pods or, where that can't be told, from the cluster's,
-	// and NotLocalTraffic all others, as conditions of nftables. Both are "" where it can't be told.
+	// LocalTraffic matches packets that come from this node's pods or, where those are unknown, from the cluster's,
+	// and NotLocalTraffic all others, as conditions of nftables. Both are "" where both are unknown.
 	LocalTraffic, NotLocalTraffic string
 	// NodePortIPs are the addresses of this node on which node ports are served; AllNodePortIPs takes all of them but
 	// the loopback.
@@ -49,7 +49,7 @@ type Table struct {
 	nft     knftables.Interface
 	ip      string // the family's keyword
 	applied map[model.PortKey]rendered
-	shared  map[element]int // how many ports ask for it
+	shared  map[element]int // how many ports use it
 	claims  claims
 	// whole is false until everything is in the kernel.
 	whole bool
@@ -65,8 +65,9 @@ type leftovers struct{ chains, sets []string }
 func New(config Config, nft knftables.Interface) *Table {
 	return &Table{
 		config: config, nft: nft, ip: keyword(config.Family),
-		applied: map[model.PortKey]rendered{}, shared: map[element]int{}, desired: map[model.PortKey]model.ServicePort{},
-		claims: newClaims(),
+		applied: map[model.PortKey]rendered{}, shared: map[element]int{},
+		desired: map[model.PortKey]model.ServicePort{},
+		claims:  newClaims(),
 	}
 }
 
@@ -183,7 +184,7 @@ func (t *Table) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Check tells whether the table is still as it was left, as far as a look at the chains that everything passes shows.
+// Check tells whether the table is still as it was left, as far as the chains that all packets pass show.
 func (t *Table) Check(ctx context.Context) (bool, error) {
 	if !t.whole {
 		return false, nil

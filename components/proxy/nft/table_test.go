@@ -67,7 +67,8 @@ func sync(t *testing.T, table *Table, updated []model.ServicePort, deleted ...mo
 }
 
 func local(p *model.ServicePort) {
-	p.LocalEndpoints = slices.DeleteFunc(slices.Clone(p.ClusterEndpoints), func(e model.Endpoint) bool { return !e.Local })
+	p.LocalEndpoints = slices.DeleteFunc(slices.Clone(p.ClusterEndpoints),
+		func(e model.Endpoint) bool { return !e.Local })
 }
 
 func TestRules(t *testing.T) {
@@ -87,7 +88,8 @@ func TestRules(t *testing.T) {
 			[]string{"no-endpoint-services { 10", "hairpin-connections { 10.244.1.3"},
 		},
 		"no endpoint": {
-			port("a", 0), []string{"no-endpoint-services { 10.96.0.7 . tcp . 80 : goto reject-chain }"}, []string{"dnat ip to"},
+			port("a", 0), []string{"no-endpoint-services { 10.96.0.7 . tcp . 80 : goto reject-chain }"},
+			[]string{"dnat ip to"},
 		},
 		"internal Local without endpoints here": {
 			port("a", 2, func(p *model.ServicePort) { p.InternalLocal = true }),
@@ -107,7 +109,8 @@ func TestRules(t *testing.T) {
 		},
 		"external Local without endpoints here": {
 			port("a", 2, nodePort, func(p *model.ServicePort) { p.ExternalLocal = true }),
-			[]string{"no-endpoint-nodeports { tcp . 30080 : drop }", "service-nodeports { tcp . 30080 : goto external-"}, nil,
+			[]string{"no-endpoint-nodeports { tcp . 30080 : drop }",
+				"service-nodeports { tcp . 30080 : goto external-"}, nil,
 		},
 		"affinity": {
 			port("a", 1, func(p *model.ServicePort) { p.AffinitySeconds = 60 }),
@@ -282,7 +285,7 @@ func TestAffinitySurvivesFullSync(t *testing.T) {
 	}
 }
 
-// Objects that can't be deleted are told of, and deleted with the next sync.
+// Objects that can't be deleted are reported, and deleted with the next sync.
 func TestFailedCleanupIsTold(t *testing.T) {
 	fake := &broken{Fake: newFake()}
 	table := table4(fake)

@@ -74,7 +74,8 @@ func (w *writer) change(key model.PortKey) {
 	for _, set := range now.affinity {
 		if !slices.Contains(before.affinity, set) {
 			w.tx.Add(&knftables.Set{
-				Name: set.name, Type: w.t.addressType(), Flags: []knftables.SetFlag{knftables.DynamicFlag, knftables.TimeoutFlag},
+				Name: set.name, Type: w.t.addressType(),
+				Flags:   []knftables.SetFlag{knftables.DynamicFlag, knftables.TimeoutFlag},
 				Timeout: seconds(set.seconds),
 			})
 		}
@@ -127,7 +128,7 @@ func (w *writer) chains(before, now rendered) {
 	}
 }
 
-// share counts who asks for elements that several ports have in common.
+// share counts the ports that use an element.
 func (w *writer) share(before, now []element) {
 	for _, e := range now {
 		if w.t.shared[e]++; w.t.shared[e] == 1 {

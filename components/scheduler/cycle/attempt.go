@@ -1,6 +1,10 @@
 package cycle
 
-import "quintet.dev/quintet/components/scheduler/snapshot"
+import (
+	"slices"
+
+	"quintet.dev/quintet/components/scheduler/snapshot"
+)
 
 // Attempt is a profile's filters, prepared for one pod on one snapshot.
 type Attempt struct {
@@ -10,6 +14,8 @@ type Attempt struct {
 	nominations Nominations
 	only        map[string]struct{} // nil: all nodes
 	narrowedBy  []string
+	extenders   []Extender
+	missed      []Filter // that were not prepared, as one before them refused all nodes
 }
 
 type named struct {
@@ -19,20 +25,57 @@ type named struct {
 
 // prepare returns the refusal of a plug-in that refuses all nodes.
 func (a *Attempt) prepare(filters []Filter) (*Refusal, string) {
-	for _, f := range filters {
+	for i, f := range filters {
 		test, refusal := f.Filter(a.Pod, a.Snapshot)
 		if refusal != nil {
+			a.missed = filters[i+1:]
 			return refusal, f.Name()
 		}
 		if test == nil {
 			continue
 		}
 		a.tests = append(a.tests, named{f.Name(), test})
-		if narrower, ok := test.(Narrower); ok {
+		if narrower, ok := test.(NodeNarrower); ok {
 			a.narrow(narrower.Only(), f.Name())
 		}
 	}
 	return nil, ""
+}
+
+// Missed tells whether a filter was not asked, as one before it refused all nodes.
+func (a *Attempt) Missed(name string) bool {
+	return slices.ContainsFunc(a.missed, func(f Filter) bool { return f.Name() == name })
+}
+
+// Extenders are those that want to be asked about the pod.
+func (a *Attempt) Extenders() []Extender { return a.extenders }
+
+// Test returns what a plug-in's filter prepared; nil if it was not asked or has nothing to test.
+func (a *Attempt) Test(name string) Test {
+	for i := range a.tests {
+		if a.tests[i].plugin == name {
+			return a.tests[i].test
+		}
+	}
+	return nil
+}
+
+// keep collects what the tests decided for the chosen node; nil for nothing.
+func (a *Attempt) keep(node string) map[string]any {
+	var kept map[string]any
+	for i := range a.tests {
+		keeper, ok := a.tests[i].test.(Keeper)
+		if !ok {
+			continue
+		}
+		if value := keeper.Keep(a.Snapshot.Node(node)); value != nil {
+			if kept == nil {
+				kept = map[string]any{}
+			}
+			kept[a.tests[i].plugin] = value
+		}
+	}
+	return kept
 }
 
 func (a *Attempt) narrow(names []string, plugin string) {
@@ -57,7 +100,7 @@ func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) {
 		for _, p := range waiting {
 			a.Add(p, with)
 		}
-		refusal, plugin := a.check(with)
+		refusal, plugin := a.CheckOnly(with)
 		for _, p := range waiting {
 			a.Remove(p, with)
 		}
@@ -65,31 +108,33 @@ func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) {
 			return refusal, plugin
 		}
 	}
-	return a.check(n)
+	return a.CheckOnly(n)
 }
 
 // Add puts p on n, which must be a clone, for the following checks.
 func (a *Attempt) Add(p *snapshot.Pod, n *snapshot.Node) {
 	n.Add(p)
-	a.follow(p, n, 1)
+	a.Follow(p, n, 1)
 }
 
 // Remove takes p off n, which must be a clone, for the following checks.
 func (a *Attempt) Remove(p *snapshot.Pod, n *snapshot.Node) {
 	if n.Remove(p.UID()) {
-		a.follow(p, n, -1)
+		a.Follow(p, n, -1)
 	}
 }
 
-func (a *Attempt) follow(p *snapshot.Pod, n *snapshot.Node, sign int) {
+// Follow tells the tests that p is on n (sign 1) or off it (sign -1), which is a clone, for the following checks.
+func (a *Attempt) Follow(p *snapshot.Pod, n *snapshot.Node, sign int) {
 	for i := range a.tests {
-		if f, ok := a.tests[i].test.(Follower); ok {
+		if f, ok := a.tests[i].test.(PreFilterExtensions); ok {
 			f.Follow(p, n, sign)
 		}
 	}
 }
 
-func (a *Attempt) check(n *snapshot.Node) (*Refusal, string) {
+// CheckOnly is Check without regard to nominations.
+func (a *Attempt) CheckOnly(n *snapshot.Node) (*Refusal, string) {
 	for i := range a.tests {
 		if refusal := a.tests[i].test.Check(n); refusal != nil {
 			return refusal, a.tests[i].plugin

@@ -20,6 +20,10 @@ type Profile struct {
 	Filters     []Filter
 	Scores      []Weighted
 	PostFilters []PostFilter
+	// Extenders are asked after the filters, and after the scores.
+	Extenders []Extender
+	// Begin, if not nil, is called before the plug-ins of each decision. Its result is Decision.State.
+	Begin func(*Attempt) any
 	// Percentage of the nodes that must be feasible before the search ends; 0 takes a share by the cluster's size.
 	Percentage int
 
@@ -29,17 +33,17 @@ type Profile struct {
 	tests        []named
 }
 
-// Request asks for a decision.
+// Request is the input of a decision.
 type Request struct {
 	Pod         *snapshot.Pod
 	Nominations Nominations
-	// Nominated is the node on which room was made for the pod before; it is looked at first.
+	// Nominated is the nominated node of the pod; it is filtered first.
 	Nominated string
-	// Start is the index of the node to look at first: Decision.Next of the decision before.
+	// Start is the index of the node to filter first: Decision.Next of the previous decision.
 	Start int
 	// Seed breaks ties between nodes of equal score.
 	Seed uint64
-	// Explain looks at all nodes and keeps refusals and scores.
+	// Explain filters all nodes and keeps refusals and scores.
 	Explain bool
 }
 
@@ -50,24 +54,38 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 	if len(nodes) == 0 {
 		return d
 	}
-	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0]}
+	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0],
+		extenders: interested(f.Extenders, r.Pod)}
 	defer func() { f.tests = a.tests }()
 	if r.Pod.Invalid != nil {
 		d.RefusedAll = &Refused{Refusal: Refusal{Reasons: []string{r.Pod.Invalid.Error()}, Unresolvable: true}}
 		return d
 	}
+	if f.Begin != nil {
+		d.State = f.Begin(a)
+	}
 	if refusal, plugin := a.prepare(f.Filters); refusal != nil {
+		if refusal.Err != nil {
+			d.Err, d.FailedBy = refusal.Err, plugin
+			return d
+		}
 		d.RefusedAll = &Refused{Plugin: plugin, Refusal: *refusal}
-		f.makeRoom(a, d, r.Nominated)
+		f.postFilter(a, d, r.Nominated)
 		return d
 	}
 	d.Narrowed = a.narrowedBy
 	f.filter(a, d, r)
+	if d.Err != nil {
+		return d
+	}
 	if len(f.feasible) == 0 {
-		f.makeRoom(a, d, r.Nominated)
+		f.postFilter(a, d, r.Nominated)
 		return d
 	}
 	f.pick(a, d, r)
+	if d.Node != "" {
+		d.Kept = a.keep(d.Node)
+	}
 	return d
 }
 
@@ -82,8 +100,11 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 	if n := a.preferred(r.Nominated); n != nil && !r.Explain {
 		if refusal, _ := a.Check(n); refusal == nil {
 			f.feasible = append(f.feasible, n)
-			d.Evaluated, d.Feasible = 1, 1
-			return
+			if f.extend(a, d); d.Err != nil || len(f.feasible) > 0 {
+				d.Evaluated, d.Feasible = 1, len(f.feasible)
+				return
+			}
+			f.refused = f.refused[:0]
 		}
 	}
 	at := 0
@@ -96,6 +117,10 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 			at = 0
 		}
 		if refusal, plugin := a.Check(n); refusal != nil {
+			if refusal.Err != nil {
+				d.Err, d.FailedBy = refusal.Err, plugin
+				return
+			}
 			f.refused = append(f.refused, Refused{n.Name, plugin, *refusal})
 			continue
 		}
@@ -104,6 +129,7 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 	if a.only == nil {
 		d.Next = (r.Start + d.Evaluated) % d.Total
 	}
+	f.extend(a, d)
 	d.Feasible = len(f.feasible)
 	if d.Feasible == 0 || r.Explain {
 		d.Refused = append([]Refused(nil), f.refused...)
@@ -148,13 +174,16 @@ func (f *Profile) enough(nodes int) int {
 	return max(nodes*percentage/100, enoughNodes)
 }
 
-// pick takes the feasible node with the highest sum; of several, the one the seed says.
+// pick returns the feasible node with the highest score; of several, one chosen by the seed.
 func (f *Profile) pick(a *Attempt, d *Decision, r Request) {
 	if len(f.feasible) == 1 && !r.Explain {
 		d.Node = f.feasible[0].Name
 		return
 	}
-	f.score(a, d, r.Explain)
+	if f.score(a, d, r.Explain); d.Err != nil {
+		return
+	}
+	f.prioritize(a, d)
 	best, ties := 0, uint64(1)
 	random := r.Seed
 	for i := 1; i < len(f.sums); i++ {
@@ -185,7 +214,12 @@ func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
 		}
 	}
 	for _, plugin := range f.Scores {
-		if !plugin.Score.Score(a.Pod, a.Snapshot, f.feasible, f.scores) {
+		preferring := plugin.Score.Score(a.Pod, a.Snapshot, f.feasible, f.scores)
+		if failing, ok := plugin.Score.(FailingScore); ok && failing.Err() != nil {
+			d.Err, d.FailedBy = failing.Err(), plugin.Name()
+			return
+		}
+		if !preferring {
 			continue
 		}
 		for i, score := range f.scores {
@@ -198,16 +232,27 @@ func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
 	}
 }
 
-// makeRoom asks one plug-in after the other until one makes room; else it collects what they say.
-func (f *Profile) makeRoom(a *Attempt, d *Decision, nominated string) {
+// ScoreNodes scores some nodes for the pod of an attempt, by plug-in and in sum.
+func (f *Profile) ScoreNodes(a *Attempt, nodes []*snapshot.Node) ([]NodeScore, error) {
+	buffers := Profile{Scores: f.Scores, feasible: nodes}
+	d := &Decision{}
+	buffers.score(a, d, true)
+	return d.Scores, d.Err
+}
+
+// postFilter runs the PostFilter plug-ins until one nominates a node; else it joins their messages.
+func (f *Profile) postFilter(a *Attempt, d *Decision, nominated string) {
 	for _, plugin := range f.PostFilters {
-		room := plugin.PostFilter(a, d.Refused, nominated)
-		if d.Room != nil && room.Node == "" {
-			room.Message = d.Room.Message + ", " + room.Message
-			room.KeepNomination = room.KeepNomination || d.Room.KeepNomination
+		result := plugin.PostFilter(a, d.Refused, nominated)
+		if d.PostFilterResult != nil && result.Writes == nil {
+			result.Writes = d.PostFilterResult.Writes
 		}
-		d.Room = &room
-		if room.Node != "" {
+		if d.PostFilterResult != nil && result.Node == "" {
+			result.Message = d.PostFilterResult.Message + ", " + result.Message
+			result.KeepNomination = result.KeepNomination || d.PostFilterResult.KeepNomination
+		}
+		d.PostFilterResult = &result
+		if result.Node != "" || result.Last {
 			return
 		}
 	}

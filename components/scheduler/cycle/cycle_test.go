@@ -21,27 +21,34 @@ func TestMessages(t *testing.T) {
 	byName := func(names ...string) func(*v1.Pod) {
 		return func(p *v1.Pod) {
 			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
-				NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: names}}}},
+				NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name",
+					Operator: v1.NodeSelectorOpIn, Values: names}}}},
 			}}}
 		}
 	}
-	const helpless = " no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+	const helpless = " no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful " +
+		"for scheduling."
 	cases := map[string]struct {
 		spec   string
 		change func(*v1.Pod)
 		want   string
 	}{
 		"reasons are counted and sorted": {"cpu=2 memory=2Gi", nil,
-			"0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu, 2 Insufficient memory." + helpless},
+			"0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu, 2 " +
+				"Insufficient memory." + helpless},
 		"named nodes": {"cpu=2", byName("a"),
-			"0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]." + helpless},
+			"0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]." +
+				helpless},
 		"no such node": {"", byName("x"),
 			"0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [NodeAffinity]." + helpless},
-		"claims": {"", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "c"}} },
-			"0/4 nodes are available: resource claims are not supported by this scheduler." + helpless},
+		"claims": {"", func(p *v1.Pod) {
+			p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "c", ResourceClaimName: new("c")}}
+		},
+			`0/4 nodes are available: resourceclaim.resource.k8s.io "c" not found.` + helpless},
 	}
 	for name, c := range cases {
-		d := profile(t).Schedule(cluster(), cycle.Request{Pod: snapshot.NewPod(schedulertest.Pod("p", c.spec, c.change))})
+		d := profile(t).Schedule(cluster(),
+			cycle.Request{Pod: snapshot.NewPod(schedulertest.Pod("p", c.spec, c.change))})
 		if got := d.Message(); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
 		}
@@ -53,12 +60,15 @@ func TestMessages(t *testing.T) {
 }
 
 func TestExplains(t *testing.T) {
-	s := schedulertest.Snapshot(schedulertest.Node("a", "cpu=1 memory=1Gi"), schedulertest.Node("b", "cpu=4 memory=1Gi"), schedulertest.Node("c", "cpu=4 taint=NoSchedule"))
-	d := profile(t).Schedule(s, cycle.Request{Pod: snapshot.NewPod(schedulertest.Pod("p", "cpu=1", nil)), Explain: true})
+	s := schedulertest.Snapshot(schedulertest.Node("a", "cpu=1 memory=1Gi"),
+		schedulertest.Node("b", "cpu=4 memory=1Gi"), schedulertest.Node("c", "cpu=4 taint=NoSchedule"))
+	d := profile(t).Schedule(s, cycle.Request{Pod: snapshot.NewPod(schedulertest.Pod("p", "cpu=1", nil)),
+		Explain: true})
 	if d.Node != "b" || len(d.Scores) != 2 {
 		t.Fatalf("decision %+v", d)
 	}
-	want := []cycle.Refused{{Node: "c", Plugin: "TaintToleration", Refusal: cycle.Refusal{Reasons: []string{"node(s) had untolerated taint(s)"}, Unresolvable: true}}}
+	want := []cycle.Refused{{Node: "c", Plugin: "TaintToleration",
+		Refusal: cycle.Refusal{Reasons: []string{"node(s) had untolerated taint(s)"}, Unresolvable: true}}}
 	if !reflect.DeepEqual(d.Refused, want) {
 		t.Errorf("refused %+v", d.Refused)
 	}

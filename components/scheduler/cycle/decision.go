@@ -14,7 +14,7 @@ type Decision struct {
 	Total, Evaluated, Feasible int
 	// Next is where the following cycle starts to look.
 	Next int
-	// Refused says why nodes can't take the pod; kept when none can, or when an explanation was asked for.
+	// Refused holds the refusals of nodes; kept when no node is feasible, or with Explain.
 	Refused []Refused
 	// Narrowed names the plug-ins that ruled out, at once, all nodes not in Refused.
 	Narrowed []string
@@ -22,8 +22,15 @@ type Decision struct {
 	RefusedAll *Refused
 	// Scores of feasible nodes, when an explanation was asked for.
 	Scores []NodeScore
-	// Room is what the plug-ins that make room said, when no node could take the pod.
-	Room *Room
+	// PostFilterResult is the result of the PostFilter plug-ins, when no node passed the filters.
+	PostFilterResult *PostFilterResult
+	// Kept is what tests decided for Node, by plug-in.
+	Kept map[string]any
+	// State is what the profile's Begin returned.
+	State any
+	// Err is an unexpected failure of the plug-in FailedBy; there is then no decision.
+	Err      error
+	FailedBy string
 }
 
 // Refused is why one node can't take the pod.
@@ -59,6 +66,14 @@ func (d *Decision) Plugins() []string {
 	return names
 }
 
+// Pending tells whether a plug-in that refused waits for something that it has started itself.
+func (d *Decision) Pending() bool {
+	if d.RefusedAll != nil && d.RefusedAll.Pending {
+		return true
+	}
+	return slices.ContainsFunc(d.Refused, func(r Refused) bool { return r.Pending })
+}
+
 // Message renders a refusal as upstream's scheduler does, for conditions and events.
 func (d *Decision) Message() string {
 	if d.Node != "" {
@@ -68,13 +83,13 @@ func (d *Decision) Message() string {
 		return "no nodes available to schedule pods"
 	}
 	message := d.Why()
-	if d.Room != nil && d.Room.Message != "" {
-		message += " " + d.Room.Message
+	if d.PostFilterResult != nil && d.PostFilterResult.Message != "" {
+		message += " " + d.PostFilterResult.Message
 	}
 	return message
 }
 
-// Why is Message without what the plug-ins that make room said.
+// Why is Message without the messages of the PostFilter plug-ins.
 func (d *Decision) Why() string {
 	if d.RefusedAll != nil {
 		return fmt.Sprintf("0/%d nodes are available: %s.", d.Total, strings.Join(d.RefusedAll.Reasons, ", "))

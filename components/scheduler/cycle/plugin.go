@@ -1,11 +1,15 @@
 package cycle
 
-import "quintet.dev/quintet/components/scheduler/snapshot"
+import (
+	"context"
+
+	"quintet.dev/quintet/components/scheduler/snapshot"
+)
 
 // MaxScore is the best score a plug-in gives.
 const MaxScore = 100
 
-// Filter is a plug-in that says which nodes can't take a pod.
+// Filter is a plug-in that rejects nodes for a pod.
 type Filter interface {
 	Name() string
 	// Filter prepares the test of nodes for one pod. A nil Test lets every node pass; a Refusal refuses all nodes
@@ -19,28 +23,45 @@ type Test interface {
 	Check(n *snapshot.Node) *Refusal
 }
 
-// Follower is a Test that also looks at pods on other nodes. Follow tells it that p is taken to be on n (sign 1) or
-// away from n (sign -1), until it is told the opposite.
-type Follower interface {
+// PreFilterExtensions is a Test that depends on pods of other nodes, too. Follow adds p to n (sign 1) or removes it
+// from n (sign -1) in its state, until the opposite call.
+type PreFilterExtensions interface {
 	Follow(p *snapshot.Pod, n *snapshot.Node, sign int)
 }
 
-// Narrower is a Test that only the named nodes can pass, so that the rest need not be looked at.
-type Narrower interface {
+// NodeNarrower is a Test that only the nodes of Only can pass: other nodes are not filtered.
+type NodeNarrower interface {
 	Only() []string
 }
 
-// Refusal says why. Unresolvable means that taking pods away would not help.
+// Keeper is a Test that decides more than whether a node will do. Keep returns what it decided for the chosen node, for
+// the plug-in's part in the commit; nil is nothing.
+type Keeper interface {
+	Keep(n *snapshot.Node) any
+}
+
+// Refusal holds the reasons. Unresolvable means that preemption would not help.
 type Refusal struct {
 	Reasons      []string
 	Unresolvable bool
+	// Pending tells that the pod waits for something that the plug-in has started: it is tried again without back-off.
+	Pending bool
+	// Err is an unexpected failure: it ends the attempt, whatever other nodes would do.
+	Err error
 }
 
-// Score is a plug-in that says how well nodes suit a pod.
+// Score is a plug-in that ranks nodes for a pod.
 type Score interface {
 	Name() string
 	// Score writes 0 to MaxScore for each of nodes into scores; false means it has no preference and wrote nothing.
 	Score(p *snapshot.Pod, s *snapshot.Snapshot, nodes []*snapshot.Node, scores []int64) bool
+}
+
+// FailingScore is a Score that may fail unexpectedly, which ends the attempt.
+type FailingScore interface {
+	Score
+	// Err is the failure of the last call of Score.
+	Err() error
 }
 
 // Weighted is a Score and how much it counts.
@@ -49,20 +70,24 @@ type Weighted struct {
 	Weight int64
 }
 
-// PostFilter is a plug-in that may make room when no node can take a pod.
+// PostFilter is a plug-in that may preempt pods when no node passes the filters.
 type PostFilter interface {
 	Name() string
-	// PostFilter is given the nodes' refusals, and the node, if any, on which room was made for the pod before.
-	PostFilter(a *Attempt, refused []Refused, nominated string) Room
+	// PostFilter gets the nodes' refusals, and the nominated node of the pod, if any.
+	PostFilter(a *Attempt, refused []Refused, nominated string) PostFilterResult
 }
 
-// Room is how a pod could get a node: by taking Victims away from Node. Without it, Message says why not.
-type Room struct {
+// PostFilterResult is the node that fits the pod once Victims are evicted from it. Without Node, Message is the reason.
+type PostFilterResult struct {
 	Node    string
 	Victims []*snapshot.Pod
 	Message string
 	// KeepNomination leaves an earlier nomination as it is.
 	KeepNomination bool
+	// Last ends the search: further PostFilter plug-ins are not asked.
+	Last bool
+	// Writes is what has to be written for Message to be true; nil is nothing. Its failure fails the attempt.
+	Writes func(context.Context) error
 }
 
 // Nominations are pods that wait for room on a node, by the node's name.

@@ -19,7 +19,7 @@ func profile(t testing.TB) *cycle.Profile {
 	t.Helper()
 	p := &cycle.Profile{}
 	for _, e := range plugins.Default() {
-		plugin, err := e.New(nil)
+		plugin, err := e.New(nil, plugins.Dependencies{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,8 @@ func pod(r *rand.Rand, i int) *v1.Pod {
 		case 0:
 			p.Spec.NodeSelector = map[string]string{"zone": fmt.Sprint(r.IntN(3))}
 		case 1:
-			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: selector}}
+			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1,
+				WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: selector}}
 		case 2:
 			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: v1.LabelHostname, LabelSelector: selector}}}}
 		case 3:
@@ -91,8 +92,10 @@ func TestProperties(t *testing.T) {
 			if again := f.Schedule(s, request); !reflect.DeepEqual(d, again) {
 				t.Fatalf("seed %d: the same input gave\n%+v\n%+v", seed, d, again)
 			}
-			if anew := profile(t).Schedule(schedulertest.Snapshot(objects...), request); !reflect.DeepEqual(simple(d), simple(anew)) {
-				t.Fatalf("seed %d: a snapshot kept up to date gave\n%+v\nbut one built anew\n%+v", seed, simple(d), simple(anew))
+			if rebuilt := profile(t).Schedule(schedulertest.Snapshot(objects...),
+				request); !reflect.DeepEqual(simple(d), simple(rebuilt)) {
+				t.Fatalf("seed %d: a snapshot kept up to date gave\n%+v\nbut a rebuilt one\n%+v", seed, simple(d),
+					simple(rebuilt))
 			}
 			verify(t, s, f, p, d)
 			start = d.Next
@@ -111,18 +114,18 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// simple leaves out the victims, who are other values of the same pods.
+// simple drops the victims, which are different copies of the same pods.
 func simple(d *cycle.Decision) cycle.Decision {
 	c := *d
-	if d.Room != nil {
-		room := *d.Room
-		room.Victims = nil
-		c.Room = &room
+	if d.PostFilterResult != nil {
+		result := *d.PostFilterResult
+		result.Victims = nil
+		c.PostFilterResult = &result
 	}
 	return c
 }
 
-// verify asks each filter anew.
+// verify runs each filter again.
 func verify(t *testing.T, s *snapshot.Snapshot, f *cycle.Profile, p *snapshot.Pod, d *cycle.Decision) {
 	t.Helper()
 	said := map[string]bool{}

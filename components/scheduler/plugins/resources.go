@@ -3,6 +3,7 @@ package plugins
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -34,14 +35,15 @@ func wholeSpecs(specs []configv1.ResourceSpec) []configv1.ResourceSpec {
 	return specs
 }
 
-func newFit(a *configv1.NodeResourcesFitArgs) (Plugin, error) {
+func newFit(a *configv1.NodeResourcesFitArgs, d Dependencies) (Plugin, error) {
 	resources, err := weighted(a.ScoringStrategy.Resources)
 	if err != nil {
 		return nil, err
 	}
 	fit := &noderesources.Fit{
 		Strategy:         noderesources.Strategy{Resources: resources, Rate: noderesources.LeastAllocated},
-		IgnoredResources: a.IgnoredResources, IgnoredGroups: a.IgnoredResourceGroups,
+		IgnoredResources: slices.Concat(a.IgnoredResources, d.IgnoredResources), IgnoredGroups: a.IgnoredResourceGroups,
+		Devices: d.Devices.ExtendedResource,
 	}
 	switch a.ScoringStrategy.Type {
 	case configv1.LeastAllocated:

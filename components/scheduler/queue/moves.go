@@ -5,29 +5,41 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// tick is how late patience may end.
+// tick is the interval at which unschedulable pods are checked.
 const tick = 30 * time.Second
 
-// Run wakes pods whose back-off or patience has ended, until ctx ends.
+// Run wakes pods whose back-off or MaxUnschedulable has passed, until ctx ends.
 func (q *Queue) Run(ctx context.Context) {
-	for {
+	ticker := q.config.Clock.NewTicker(tick)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
 		q.mu.Lock()
 		q.flush()
-		wait := q.nextDeadline()
+		wait, waits := q.nextDeadline()
 		q.mu.Unlock()
+		q.pause(ctx, ticker, wait, waits)
+	}
+}
+
+// pause lasts until something is to do: when the queue says so, at a tick, or, if a back-off runs, after wait.
+func (q *Queue) pause(ctx context.Context, ticker clock.Ticker, wait time.Duration, waits bool) {
+	var due <-chan time.Time
+	if waits {
 		timer := q.config.Clock.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-q.runner:
-		case <-timer.C():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return
-		}
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-q.runner:
+	case <-ticker.C():
+	case <-due:
 	}
 }
 
@@ -46,7 +58,7 @@ func (q *Queue) flush() {
 	q.scanned = now
 	var late []*Item
 	for _, i := range q.items {
-		if i.state == unschedulable && now.Sub(i.queued) >= q.config.Patience {
+		if i.state == unschedulable && now.Sub(i.queued) >= q.config.MaxUnschedulable {
 			late = append(late, i)
 		}
 	}
@@ -56,15 +68,18 @@ func (q *Queue) flush() {
 	}
 }
 
-func (q *Queue) nextDeadline() time.Duration {
-	wait := tick
+// nextDeadline is in what time the first back-off ends; false if no pod has one.
+func (q *Queue) nextDeadline() (wait time.Duration, waits bool) {
 	now := q.config.Clock.Now()
 	for _, h := range []*heap{&q.backoff, &q.failing} {
 		if i := h.top(); i != nil {
-			wait = min(wait, max(i.ready.Sub(now), 0))
+			left := max(i.ready.Sub(now), 0)
+			if !waits || left < wait {
+				wait, waits = left, true
+			}
 		}
 	}
-	return wait
+	return wait, waits
 }
 
 // update replaces the pod of an item and wakes it if the change can help it.
@@ -84,34 +99,60 @@ func (q *Queue) update(i *Item, p *snapshot.Pod) {
 	i.Pod = p
 	switch i.state {
 	case active:
-		if old.Priority != p.Priority {
-			q.active.fix(i)
-		}
+		q.active.fix(i)
+	case backingOff:
+		q.backoff.fix(i)
 	case gated:
 		if q.config.Gate(p) == "" {
-			q.leave(i)
-			i.RefusedBy = nil
-			i.queued = q.config.Clock.Now()
-			q.enter(i, active, e.Kind.String())
+			q.open(i, e.Cause())
 		}
 	case unschedulable:
 		if e.Kind != 0 && q.config.Hints.Helps(p, i.RefusedBy, e) {
 			q.leave(i)
-			q.wake(i, e.Kind.String())
+			q.wake(i, e.Cause())
 		}
 	}
 }
 
-// helped tells whether an event that came during a flight helps the pod: others' changes, and its own.
+// open has a gated pod tried.
+func (q *Queue) open(i *Item, cause string) {
+	q.leave(i)
+	i.RefusedBy = nil
+	i.queued = q.config.Clock.Now()
+	q.enter(i, active, cause)
+}
+
+// Activate has pods tried as soon as possible, whatever refused them; those in flight when they come back.
+func (q *Queue) Activate(uids []types.UID) {
+	const cause = "ForceActivate"
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, uid := range uids {
+		i, ok := q.items[uid]
+		if !ok {
+			continue
+		}
+		switch i.state {
+		case inFlight:
+			i.activated = true
+		case unschedulable, backingOff, failing, gated:
+			q.leave(i)
+			q.hold(i, active, cause)
+		}
+	}
+}
+
+// helped tells whether an event that came while the pod was in flight makes it schedulable: of other objects, or its
+// own.
 func (q *Queue) helped(i *Item, e Event) bool {
-	own := OwnLabels | OwnTolerations | OwnRequests | OwnGates
+	own := OwnLabels | OwnTolerations | OwnRequests | OwnGates | OwnResourceClaims
 	if e.Kind&own != 0 && e.Pod.UID() != i.Pod.UID() {
 		return false
 	}
 	return q.config.Hints.Helps(i.Pod, i.RefusedBy, e)
 }
 
-// hold puts an item where it is told, unless it is gated.
+// hold moves an item to the given queue, unless it is gated.
 func (q *Queue) hold(i *Item, to state, cause string) {
 	if gate := q.config.Gate(i.Pod); gate != "" {
 		i.RefusedBy = []string{gate}
@@ -126,6 +167,9 @@ func (q *Queue) wake(i *Item, cause string) { q.backOff(i, backingOff, cause) }
 // backOff counts from the end of the last try.
 func (q *Queue) backOff(i *Item, to state, cause string) {
 	i.ready = i.queued.Add(q.delay(i, to))
+	if i.pending {
+		i.ready = i.queued
+	}
 	if !i.ready.After(q.config.Clock.Now()) {
 		to = active
 	}
@@ -133,7 +177,7 @@ func (q *Queue) backOff(i *Item, to state, cause string) {
 }
 
 func (q *Queue) delay(i *Item, to state) time.Duration {
-	tries := i.Attempts
+	tries := i.refusals // tries that met an error don't lengthen it
 	if to == failing {
 		tries = i.errors
 	}
@@ -149,6 +193,9 @@ func (q *Queue) enter(i *Item, to state, cause string) {
 	name := ""
 	switch to {
 	case active:
+		if i.Since.IsZero() {
+			i.Since = q.config.Clock.Now()
+		}
 		q.active.push(i)
 		name = "active"
 	case backingOff:
@@ -162,6 +209,7 @@ func (q *Queue) enter(i *Item, to state, cause string) {
 		name = "unschedulable"
 	case gated:
 		q.gated++
+		q.list(i)
 		name = "gated"
 	}
 	if q.config.Incoming != nil {
@@ -197,11 +245,17 @@ func (q *Queue) leave(i *Item) {
 		q.unpark(i)
 	case gated:
 		q.gated--
+		q.unlist(i)
 	}
 }
 
 func (q *Queue) park(i *Item) {
 	q.parked++
+	q.list(i)
+}
+
+// list makes an item known under the plug-ins that hold it up.
+func (q *Queue) list(i *Item) {
 	for _, plugin := range refusers(i) {
 		if q.waiting[plugin] == nil {
 			q.waiting[plugin] = map[*Item]struct{}{}
@@ -212,6 +266,10 @@ func (q *Queue) park(i *Item) {
 
 func (q *Queue) unpark(i *Item) {
 	q.parked--
+	q.unlist(i)
+}
+
+func (q *Queue) unlist(i *Item) {
 	for _, plugin := range refusers(i) {
 		delete(q.waiting[plugin], i)
 	}
@@ -224,11 +282,11 @@ func refusers(i *Item) []string {
 	return i.RefusedBy
 }
 
-// since returns the events that came during i's flight.
+// since returns the events that came while i was in flight.
 func (q *Queue) since(i *Item) []Event { return q.events[i.sequence-q.sequence:] }
 
-// land ends a flight and forgets the events that no other flight needs.
-func (q *Queue) land(i *Item) {
+// release removes an item from the in-flight ones and drops events that no other item in flight needs.
+func (q *Queue) release(i *Item) {
 	at := slices.Index(q.flights, i)
 	if at < 0 {
 		return

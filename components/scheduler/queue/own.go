@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
@@ -23,10 +24,13 @@ func ownChanges(old, now *snapshot.Pod) Kind {
 	if len(old.Obj.Spec.SchedulingGates) > len(now.Obj.Spec.SchedulingGates) {
 		kinds |= OwnGates
 	}
+	if !resourceclaim.PodStatusEqual(old.Obj.Status.ResourceClaimStatuses, now.Obj.Status.ResourceClaimStatuses) {
+		kinds |= OwnResourceClaims
+	}
 	return kinds
 }
 
-// less tells whether a asks for less than b of any resource.
+// less tells whether a requests less than b of any resource.
 func less(a, b *snapshot.Resources) bool {
 	if a.CPU < b.CPU || a.Memory < b.Memory || a.Ephemeral < b.Ephemeral {
 		return true
@@ -39,5 +43,5 @@ func less(a, b *snapshot.Resources) bool {
 	return false
 }
 
-// Shrunk tells whether a placed pod asks for less than before.
+// Shrunk tells whether a bound pod requests less than before.
 func Shrunk(old, now *snapshot.Pod) bool { return less(&now.Requests, &old.Requests) }

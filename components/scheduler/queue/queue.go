@@ -23,11 +23,13 @@ type Config struct {
 	Hints Hints
 	// Gate returns the plug-in that keeps a pod from being tried at all, or "".
 	Gate func(*snapshot.Pod) string
+	// Less tells whether a pod is tried before another one; nil is First. It is called with the queue's lock held.
+	Less func(a, b *Item) bool
 	// InitialBackoff doubles with every failed try, up to MaxBackoff.
 	InitialBackoff, MaxBackoff time.Duration
-	// Patience is how long a pod stays unschedulable before it is tried again without a reason.
-	Patience time.Duration
-	// Incoming, if not nil, is told of every move of a pod, with the queue's name and the cause.
+	// MaxUnschedulable is how long a pod stays unschedulable before it is retried without an event.
+	MaxUnschedulable time.Duration
+	// Incoming, if not nil, is called for every move of a pod, with the queue's name and the event.
 	Incoming func(queue, cause string)
 }
 
@@ -46,29 +48,32 @@ const (
 type Item struct {
 	Pod      *snapshot.Pod
 	Attempts int
-	// Since is when the pod was first seen.
+	// Since is when the pod could be tried first: the time that gates kept it is left out.
 	Since time.Time
 	// RefusedBy are the plug-ins that refused it at the last try.
 	RefusedBy []string
 
-	state    state
-	next     *snapshot.Pod // the pod's update that came in flight
-	at       int           // in its heap
-	queued   time.Time     // when it last got into a queue
-	errors   int           // tries in a row that ended with an error
-	ready    time.Time     // end of its back-off
-	sequence uint64        // of the first event after it was popped
-	deleted  bool
+	state     state
+	next      *snapshot.Pod // the pod's update that came in flight
+	at        int           // in its heap
+	queued    time.Time     // when it last got into a queue
+	errors    int           // tries in a row that ended with an error
+	refusals  int           // tries that ended with a refusal
+	ready     time.Time     // end of its back-off
+	sequence  uint64        // of the first event after it was popped
+	deleted   bool
+	activated bool // by Activate, in flight
+	pending   bool // it waits for what a plug-in has begun
 }
 
 // Queue is safe for concurrent use.
 type Queue struct {
 	config Config
 
-	popper, runner chan struct{} // signals that Pop and Run should look again
+	popper, runner chan struct{} // wakes Pop and Run
 
 	mu      sync.Mutex
-	scanned time.Time // when patience was last looked at
+	scanned time.Time // when MaxUnschedulable was last checked
 	items   map[types.UID]*Item
 	active  heap
 	backoff heap
@@ -83,28 +88,61 @@ type Queue struct {
 	sequence uint64 // of events[0]
 }
 
+// window is the time within which the ends of back-offs are taken for the same, so that the more important of pods that
+// back off is tried first (KEP-5142).
+const window = time.Second
+
 // New returns an empty queue.
 func New(c Config) *Queue {
+	if c.Less == nil {
+		c.Less = First
+	}
 	byReady := func(a, b *Item) bool { return a.ready.Before(b.ready) }
+	byWindow := func(a, b *Item) bool {
+		if x, y := a.ready.Truncate(window), b.ready.Truncate(window); !x.Equal(y) {
+			return x.Before(y)
+		}
+		return c.Less(a, b)
+	}
 	return &Queue{
 		config:  c,
 		popper:  make(chan struct{}, 1),
 		runner:  make(chan struct{}, 1),
 		scanned: c.Clock.Now(),
 		items:   map[types.UID]*Item{},
-		active:  heap{less: first},
-		backoff: heap{less: byReady},
+		active:  heap{less: c.Less},
+		backoff: heap{less: byWindow},
 		failing: heap{less: byReady},
 		waiting: map[string]map[*Item]struct{}{},
 	}
 }
 
-// first orders by priority, then by how long the pod waits (plug-in PrioritySort).
-func first(a, b *Item) bool {
+// First orders by priority, then by how long the pod waits (plug-in PrioritySort).
+func First(a, b *Item) bool {
 	if a.Pod.Priority != b.Pod.Priority {
 		return a.Pod.Priority > b.Pod.Priority
 	}
 	return a.queued.Before(b.queued)
+}
+
+// Queued is when the pod last got into a queue.
+func (i *Item) Queued() time.Time { return i.queued }
+
+// Ready is the end of its back-off.
+func (i *Item) Ready() time.Time { return i.ready }
+
+// Errors counts the tries in a row that ended with an error.
+func (i *Item) Errors() int { return i.errors }
+
+// Refusals counts the tries that ended with a refusal.
+func (i *Item) Refusals() int { return i.refusals }
+
+// GatedBy is the plug-in that keeps the pod from being tried, or "".
+func (i *Item) GatedBy() string {
+	if i.state == gated && len(i.RefusedBy) > 0 {
+		return i.RefusedBy[0]
+	}
+	return ""
 }
 
 // Add takes in a pod that is new. One that is known is updated.
@@ -116,7 +154,7 @@ func (q *Queue) Add(p *snapshot.Pod) {
 		return
 	}
 	now := q.config.Clock.Now()
-	i := &Item{Pod: p, Since: now, queued: now, at: -1}
+	i := &Item{Pod: p, queued: now, at: -1}
 	q.items[p.UID()] = i
 	q.hold(i, active, "PodAdd")
 }
@@ -173,11 +211,11 @@ func (q *Queue) next() *Item {
 	return i
 }
 
-// Done ends the flight of a pod that got its node.
+// Done removes a bound pod from those in flight.
 func (q *Queue) Done(i *Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.land(i)
+	q.release(i)
 	if !i.deleted {
 		delete(q.items, i.Pod.UID())
 	}
@@ -190,40 +228,51 @@ func (q *Queue) Deleted(i *Item) bool {
 	return i.deleted
 }
 
-// Requeue ends the flight of a pod that plugins refused; if none are named, any event may help it. The events that
-// came meanwhile are replayed.
-func (q *Queue) Requeue(i *Item, plugins []string) {
+// Requeue returns a pod in flight that plug-ins rejected; if none are named, any event may help it. The events that
+// came meanwhile are replayed. A pod that is pending waits for what a plug-in has begun, and not for a back-off then.
+func (q *Queue) Requeue(i *Item, plugins []string, pending bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	missed := slices.Clone(q.since(i))
 	if !q.returned(i) {
 		return
 	}
-	i.RefusedBy, i.errors = plugins, 0
+	i.RefusedBy, i.errors, i.pending = plugins, 0, pending
+	i.refusals++
+	if i.activated {
+		i.activated = false
+		q.hold(i, active, "ForceActivate")
+		return
+	}
 	for _, e := range missed {
 		if q.helped(i, e) {
-			q.wake(i, e.Kind.String())
+			q.wake(i, e.Cause())
 			return
 		}
 	}
 	q.hold(i, unschedulable, "ScheduleAttemptFailure")
 }
 
-// Retry ends the flight of a pod that met an error; it is tried again after a back-off.
+// Retry returns a pod in flight that met an error; it is retried after a back-off.
 func (q *Queue) Retry(i *Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.returned(i) {
 		return
 	}
-	i.RefusedBy = nil
+	i.RefusedBy, i.pending = nil, false
 	i.errors++
+	if i.activated {
+		i.activated = false
+		q.hold(i, active, "ForceActivate")
+		return
+	}
 	q.backOff(i, failing, "ScheduleAttemptFailure")
 }
 
-// returned lands a pod that still needs a node; false if it does not.
+// returned releases a pod that still needs a node; false if it does not.
 func (q *Queue) returned(i *Item) bool {
-	q.land(i)
+	q.release(i)
 	if i.deleted {
 		return false
 	}
@@ -256,9 +305,14 @@ func (q *Queue) Move(e Event) {
 		}
 	}
 	for _, i := range helped {
-		if i.state == unschedulable { // a pod refused by two plug-ins comes up twice
+		switch i.state { // a pod refused by two plug-ins comes up twice
+		case unschedulable:
 			q.leave(i)
-			q.wake(i, e.Kind.String())
+			q.wake(i, e.Cause())
+		case gated:
+			if q.config.Gate(i.Pod) == "" {
+				q.open(i, e.Cause())
+			}
 		}
 	}
 }

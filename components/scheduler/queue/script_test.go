@@ -71,7 +71,7 @@ func newScript() *script {
 			}
 			return ""
 		},
-		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second, Patience: 5 * time.Minute,
+		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second, MaxUnschedulable: 5 * time.Minute,
 	})}
 }
 
@@ -102,7 +102,7 @@ func (s *script) do(t *testing.T, words []string) string {
 	case "pop":
 		return s.pop()
 	case "refuse":
-		s.queue.Requeue(s.flights[words[1]], words[2:])
+		s.queue.Requeue(s.flights[words[1]], words[2:], false)
 	case "fail":
 		s.queue.Retry(s.flights[words[1]])
 	case "done":
@@ -154,7 +154,8 @@ func (s *script) show() string {
 // pod is "name [gated] [key=value ...]".
 func pod(words []string) *v1.Pod {
 	gated := slices.Contains(words, "gated")
-	return schedulertest.Pod(words[0], strings.Join(slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w == "gated" }), " "), func(p *v1.Pod) {
+	return schedulertest.Pod(words[0], strings.Join(slices.DeleteFunc(slices.Clone(words[1:]),
+		func(w string) bool { return w == "gated" }), " "), func(p *v1.Pod) {
 		if gated {
 			p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "g"}}
 		}

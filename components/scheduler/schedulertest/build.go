@@ -6,9 +6,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/volume"
 
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/snapshot"
@@ -44,8 +47,10 @@ func Node(name, spec string) *v1.Node {
 // "started" is its start in seconds, everything else is a label. Change, if not nil, does the rest.
 func Pod(name, spec string, change func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{}},
-		Spec:       v1.PodSpec{SchedulerName: v1.DefaultSchedulerName, Containers: []v1.Container{{Name: "c", Image: "image"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Labels: map[string]string{}},
+		Spec: v1.PodSpec{SchedulerName: v1.DefaultSchedulerName,
+			Containers: []v1.Container{{Name: "c", Image: "image"}}},
 	}
 	c := &p.Spec.Containers[0]
 	c.Resources.Requests = v1.ResourceList{}
@@ -72,7 +77,7 @@ func Pod(name, spec string, change func(*v1.Pod)) *v1.Pod {
 	return p
 }
 
-// Snapshot of these nodes and pods; the pods must be on nodes.
+// Snapshot of these nodes, pods and storage objects; the pods must be on nodes.
 func Snapshot(objects ...metav1.Object) *snapshot.Snapshot {
 	s := snapshot.New()
 	for _, obj := range objects {
@@ -81,12 +86,32 @@ func Snapshot(objects ...metav1.Object) *snapshot.Snapshot {
 			s.SetNode(o)
 		case *v1.Pod:
 			s.SetPod(snapshot.NewPod(o))
+		case *v1.PersistentVolumeClaim:
+			s.SetClaim(o)
+		case *v1.PersistentVolume:
+			s.SetVolume(o)
+		case *storagev1.StorageClass:
+			s.SetStorageClass(o)
+		case *storagev1.CSINode:
+			s.SetCSINode(o)
+		case *storagev1.CSIDriver:
+			s.SetCSIDriver(o)
+		case *storagev1.CSIStorageCapacity:
+			s.SetCapacity(o)
+		case *storagev1.VolumeAttachment:
+			s.SetAttachment(o)
+		case *resourcev1.ResourceClaim:
+			s.SetResourceClaim(o)
+		case *resourcev1.ResourceSlice:
+			s.SetResourceSlice(o)
+		case *resourcev1.DeviceClass:
+			s.SetDeviceClass(o)
 		}
 	}
 	return s
 }
 
-// Check says, by node, what a filter objects to: reasons joined by "; ", with "!" in front if unresolvable.
+// Check returns, by node, the reasons of a filter: reasons joined by "; ", with "!" in front if unresolvable.
 func Check(f cycle.Filter, pod *v1.Pod, s *snapshot.Snapshot) map[string]string {
 	said := map[string]string{}
 	test, refusal := f.Filter(snapshot.NewPod(pod), s)
@@ -106,7 +131,7 @@ func Check(f cycle.Filter, pod *v1.Pod, s *snapshot.Snapshot) map[string]string 
 	return said
 }
 
-// Scores says, by node, what a plug-in gives; nil if it has no preference.
+// Scores returns the scores of a plug-in, by node; nil if it has no preference.
 func Scores(f cycle.Score, pod *v1.Pod, s *snapshot.Snapshot) map[string]int64 {
 	scores := make([]int64, len(s.Nodes()))
 	if !f.Score(snapshot.NewPod(pod), s, s.Nodes(), scores) {
@@ -129,10 +154,74 @@ func words(spec string) map[string]string {
 }
 
 func isResource(key string) bool {
-	return key == "cpu" || key == "memory" || key == "pods" || key == "ephemeral-storage" || strings.HasPrefix(key, "example.com/")
+	return key == "cpu" || key == "memory" || key == "pods" || key == "ephemeral-storage" ||
+		strings.HasPrefix(key, "example.com/")
 }
 
 func number(value string) int64 {
 	q := resource.MustParse(value)
 	return q.Value()
+}
+
+// Claim is a PersistentVolumeClaim in namespace "default" of a class and a size; change, if not nil, does the rest.
+func Claim(name, class, size string, change func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+	c := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1",
+			Annotations: map[string]string{}},
+		Spec: v1.PersistentVolumeClaimSpec{
+			StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources: v1.VolumeResourceRequirements{
+				Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}},
+		},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
+	}
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+// Bound binds a claim to a volume.
+func Bound(pv string) func(*v1.PersistentVolumeClaim) {
+	return func(c *v1.PersistentVolumeClaim) {
+		c.Spec.VolumeName = pv
+		c.Annotations["pv.kubernetes.io/bind-completed"] = "yes"
+		c.Status.Phase = v1.ClaimBound
+	}
+}
+
+// Volume is an available PersistentVolume that nodes with one of the values of label can use; no label is every node.
+func Volume(name, class, size, label string, values ...string) *v1.PersistentVolume {
+	pv := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "1"},
+		Spec: v1.PersistentVolumeSpec{
+			StorageClassName: class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)},
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
+	}
+	if label != "" {
+		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: label, Operator: v1.NodeSelectorOpIn, Values: values}}}}}}
+	}
+	return pv
+}
+
+// Class is a StorageClass; one without a provisioner is for volumes that exist already.
+func Class(name, provisioner string, mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
+	if provisioner == "" {
+		provisioner = volume.NotSupportedProvisioner
+	}
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: &mode}
+}
+
+// Using makes a pod use claims.
+func Using(claims ...string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		for _, name := range claims {
+			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{
+				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		}
+	}
 }

@@ -68,7 +68,8 @@ func parseAffinity(pod *v1.Pod) (a Affinity, err error) {
 		if a.AntiRequired, err = parseTerms(pod, without.RequiredDuringSchedulingIgnoredDuringExecution); err != nil {
 			return a, err
 		}
-		if a.AntiPreferred, err = parseWeighted(pod, without.PreferredDuringSchedulingIgnoredDuringExecution); err != nil {
+		if a.AntiPreferred, err = parseWeighted(pod,
+			without.PreferredDuringSchedulingIgnoredDuringExecution); err != nil {
 			return a, err
 		}
 	}

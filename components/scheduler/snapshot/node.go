@@ -20,6 +20,8 @@ type Node struct {
 	Pods              []*Pod
 	Requested, Scored Resources
 	Ports             []Port
+	// Generation grows with every change.
+	Generation int64
 	// Images on the node by name, in bytes.
 	Images map[string]int64
 }
@@ -42,6 +44,7 @@ func (n *Node) Clone() *Node {
 
 // Add puts a pod on the node.
 func (n *Node) Add(p *Pod) {
+	n.Generation++
 	n.Pods = append(n.Pods, p)
 	n.Requested.add(&p.Requests, 1)
 	n.Scored.add(&p.Scored, 1)
@@ -54,6 +57,7 @@ func (n *Node) Remove(uid types.UID) bool {
 	if i < 0 {
 		return false
 	}
+	n.Generation++
 	p := n.Pods[i]
 	last := len(n.Pods) - 1
 	n.Pods[i] = n.Pods[last]
@@ -69,10 +73,11 @@ func (n *Node) Remove(uid types.UID) bool {
 	return true
 }
 
-// describe takes over what the Node object says.
-func (n *Node) describe(obj *v1.Node) {
+// Describe copies the properties of the Node object.
+func (n *Node) Describe(obj *v1.Node) {
+	n.Generation++
 	n.Obj = obj
-	n.Allocatable = resourcesOf(obj.Status.Allocatable)
+	n.Allocatable = ResourcesOf(obj.Status.Allocatable)
 	n.AllowedPods = obj.Status.Allocatable.Pods().Value()
 	n.Images = make(map[string]int64, len(obj.Status.Images))
 	for _, image := range obj.Status.Images {
@@ -85,5 +90,8 @@ func (n *Node) describe(obj *v1.Node) {
 // sameShape tells whether an update leaves labels, taints and schedulability as they were.
 func sameShape(old, now *v1.Node) bool {
 	return old != nil && maps.Equal(old.Labels, now.Labels) && old.Spec.Unschedulable == now.Spec.Unschedulable &&
-		slices.EqualFunc(old.Spec.Taints, now.Spec.Taints, func(a, b v1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
+		slices.EqualFunc(old.Spec.Taints, now.Spec.Taints, func(a, b v1.Taint) bool {
+			return a.MatchTaint(&b) &&
+				a.Value == b.Value
+		})
 }

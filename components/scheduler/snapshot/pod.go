@@ -38,7 +38,8 @@ type Pod struct {
 	Requests, Scored Resources
 	Ports            []Port
 	Affinity         Affinity
-	// Invalid says why the pod's affinity terms can't be used; such a pod fits nowhere.
+	Claims           []Claim
+	// Invalid is the error in the pod's affinity terms; such a pod fits no node.
 	Invalid error
 }
 
@@ -47,6 +48,7 @@ func NewPod(obj *v1.Pod) *Pod {
 	p := &Pod{Obj: obj, Priority: corev1.PodPriority(obj)}
 	p.Requests, p.Scored = requests(obj)
 	p.Ports = hostPorts(obj)
+	p.Claims = claimsOf(obj)
 	p.Affinity, p.Invalid = parseAffinity(obj)
 	return p
 }
@@ -57,7 +59,7 @@ func (p *Pod) UID() types.UID { return p.Obj.UID }
 // Terminating tells whether the pod is being deleted.
 func (p *Pod) Terminating() bool { return p.Obj.DeletionTimestamp != nil }
 
-// hostPorts includes those of sidecars, which run beside the containers.
+// hostPorts includes those of sidecars, which run with the containers.
 func hostPorts(pod *v1.Pod) []Port {
 	var ports []Port
 	add := func(c *v1.Container) {
@@ -76,7 +78,8 @@ func hostPorts(pod *v1.Pod) []Port {
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		if always := pod.Spec.InitContainers[i].RestartPolicy; always != nil && *always == v1.ContainerRestartPolicyAlways {
+		if always := pod.Spec.InitContainers[i].RestartPolicy; always != nil &&
+			*always == v1.ContainerRestartPolicyAlways {
 			add(&pod.Spec.InitContainers[i])
 		}
 	}
@@ -106,7 +109,8 @@ func (p *Pod) classKey() string {
 	}
 	if !p.Affinity.Empty() {
 		b.WriteString("\x02")
-		affinity := v1.Affinity{PodAffinity: p.Obj.Spec.Affinity.PodAffinity, PodAntiAffinity: p.Obj.Spec.Affinity.PodAntiAffinity}
+		affinity := v1.Affinity{PodAffinity: p.Obj.Spec.Affinity.PodAffinity,
+			PodAntiAffinity: p.Obj.Spec.Affinity.PodAntiAffinity}
 		b.WriteString(affinity.String())
 	}
 	return b.String()

@@ -55,7 +55,8 @@ func (r *Resources) clone() Resources {
 	return c
 }
 
-func resourcesOf(list v1.ResourceList) Resources {
+// ResourcesOf converts a list; the number of pods is left out.
+func ResourcesOf(list v1.ResourceList) Resources {
 	var r Resources
 	for name, quantity := range list {
 		switch name {
@@ -79,15 +80,16 @@ func resourcesOf(list v1.ResourceList) Resources {
 // requests computes what a pod asks of a node: containers, init containers, sidecars, overhead and pod-level
 // resources (KEPs 753, 2837), and what the kubelet reports of a resize under way (KEP 1287).
 func requests(pod *v1.Pod) (asked, scored Resources) {
-	options := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
-	asked = resourcesOf(resource.PodRequests(pod, options))
+	options := resource.PodResourcesOptions{UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	asked = ResourcesOf(resource.PodRequests(pod, options))
 	if everyContainerAsks(pod) {
 		scored = asked
 		scored.Scalar = nil
 		return asked, scored
 	}
 	options.NonMissingContainerRequests = nonMissing
-	scored = resourcesOf(resource.PodRequests(pod, options))
+	scored = ResourcesOf(resource.PodRequests(pod, options))
 	scored.Scalar = nil
 	return asked, scored
 }

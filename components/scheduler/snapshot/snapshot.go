@@ -17,11 +17,15 @@ type Snapshot struct {
 	namespaces map[string]labels.Set
 
 	order   []*Node
-	stale   bool // order needs to be made anew
+	stale   bool // order must be rebuilt
 	columns map[string]*Column
 	shape   uint64
 
+	claimUsers map[types.NamespacedName]int
+
 	workloads
+	volumes
+	devices
 }
 
 type place struct {
@@ -37,7 +41,7 @@ type Class struct {
 	Labels      labels.Set
 	Terminating bool
 	Affinity    *Affinity
-	// On says how many of them are on each node.
+	// On holds their number on each node.
 	On  map[*Node]int
 	key string
 }
@@ -53,7 +57,10 @@ func New() *Snapshot {
 		images:     map[string]int{},
 		namespaces: map[string]labels.Set{},
 		columns:    map[string]*Column{},
+		claimUsers: map[types.NamespacedName]int{},
 		workloads:  newWorkloads(),
+		volumes:    newVolumes(),
+		devices:    newDevices(),
 	}
 }
 
@@ -69,7 +76,7 @@ func (s *Snapshot) SetNode(obj *v1.Node) {
 	if !sameShape(n.Obj, obj) {
 		s.reshape()
 	}
-	n.describe(obj)
+	n.Describe(obj)
 	for image := range n.Images {
 		s.images[image]++
 	}
@@ -96,7 +103,7 @@ func (s *Snapshot) SetPod(p *Pod) {
 	s.put(p, p.Obj.Spec.NodeName, false)
 }
 
-// Assume puts a pod on a node before the API server knows of it.
+// Assume adds a pod to a node before its binding is written.
 func (s *Snapshot) Assume(p *Pod, node string) {
 	s.RemovePod(p.UID())
 	s.put(p, node, true)
@@ -116,6 +123,7 @@ func (s *Snapshot) RemovePod(uid types.UID) bool {
 	}
 	delete(s.pods, uid)
 	at.node.Remove(uid)
+	s.useClaims(at.pod, -1)
 	if at.class.On[at.node]--; at.class.On[at.node] == 0 {
 		delete(at.class.On, at.node)
 	}
@@ -188,6 +196,7 @@ func (s *Snapshot) ImageSpread(image string) int { return s.images[image] }
 func (s *Snapshot) put(p *Pod, node string, assumed bool) {
 	n := s.node(node)
 	n.Add(p)
+	s.useClaims(p, 1)
 	key := p.classKey()
 	class, ok := s.classes[key]
 	if !ok {

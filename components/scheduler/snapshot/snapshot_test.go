@@ -105,7 +105,8 @@ func TestChurn(t *testing.T) {
 				break
 			}
 		default:
-			p := schedulertest.Pod(fmt.Sprintf("p%d", i%40), fmt.Sprintf("node=%s cpu=%dm app=%d port=%d", node, r.IntN(500), r.IntN(3), 1+r.IntN(9)), nil)
+			p := schedulertest.Pod(fmt.Sprintf("p%d", i%40),
+				fmt.Sprintf("node=%s cpu=%dm app=%d port=%d", node, r.IntN(500), r.IntN(3), 1+r.IntN(9)), nil)
 			left[p.UID] = p
 			s.SetPod(snapshot.NewPod(p))
 		}
@@ -118,7 +119,8 @@ func TestChurn(t *testing.T) {
 	}
 	for _, n := range s.Nodes() {
 		if n.Requested.CPU != cpu[n.Name] || len(n.Pods) != pods[n.Name] || len(n.Ports) != pods[n.Name] {
-			t.Errorf("%s: %dm by %d pods with %d ports, want %dm by %d", n.Name, n.Requested.CPU, len(n.Pods), len(n.Ports), cpu[n.Name], pods[n.Name])
+			t.Errorf("%s: %dm by %d pods with %d ports, want %dm by %d", n.Name, n.Requested.CPU, len(n.Pods),
+				len(n.Ports), cpu[n.Name], pods[n.Name])
 		}
 	}
 	s.ClassesIn("default", func(c *snapshot.Class) {

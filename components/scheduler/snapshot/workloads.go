@@ -68,7 +68,8 @@ func (w *workloads) Budgets(visit func(*Budget)) {
 func (w *workloads) Siblings(p *Pod) labels.Selector {
 	set := labels.Set{}
 	for name, selector := range w.services {
-		if name.Namespace != p.Obj.Namespace || len(selector) == 0 || !selector.AsSelectorPreValidated().Matches(labels.Set(p.Obj.Labels)) {
+		if name.Namespace != p.Obj.Namespace || len(selector) == 0 ||
+			!selector.AsSelectorPreValidated().Matches(labels.Set(p.Obj.Labels)) {
 			continue
 		}
 		for key, value := range selector {

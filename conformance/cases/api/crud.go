@@ -43,7 +43,8 @@ func crud(ctx context.Context, t *suite.T) {
 	t.Must(maps.Delete(ctx, "one", metav1.DeleteOptions{}), "delete")
 	_, err = maps.Get(ctx, "one", metav1.GetOptions{})
 	t.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "after the deletion: %v", err)
-	t.Expect(apierrors.IsNotFound(maps.Delete(ctx, "one", metav1.DeleteOptions{}))).To(BeTrue(), "a second deletion is NotFound")
+	t.Expect(apierrors.IsNotFound(maps.Delete(ctx, "one", metav1.DeleteOptions{}))).To(BeTrue(),
+		"a second deletion is NotFound")
 }
 
 func conflict(ctx context.Context, t *suite.T) {
@@ -110,7 +111,8 @@ func strictFields(ctx context.Context, t *suite.T) {
 	t.Must(err, "connect")
 	post := func(validation string) error {
 		return client.Client.CoreV1().RESTClient().Post().Namespace(t.Namespace).Resource("configmaps").
-			Param("fieldValidation", validation).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()
+			Param("fieldValidation", validation).SetHeader("Content-Type",
+			"application/json").Body([]byte(body)).Do(ctx).Error()
 	}
 	err = post("Strict")
 	t.Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "want BadRequest, got %v", err)
@@ -163,7 +165,9 @@ func generation(ctx context.Context, t *suite.T) {
 func labelSelector(ctx context.Context, t *suite.T) {
 	maps := t.Client.CoreV1().ConfigMaps(t.Namespace)
 	for i, tier := range []string{"front", "back", "back"} {
-		_, err := maps.Create(ctx, configMap(fmt.Sprintf("m%d", i), map[string]string{"tier": tier, "n": fmt.Sprint(i)}), metav1.CreateOptions{})
+		_, err := maps.Create(ctx,
+			configMap(fmt.Sprintf("m%d", i), map[string]string{"tier": tier, "n": fmt.Sprint(i)}),
+			metav1.CreateOptions{})
 		t.Must(err, "create")
 	}
 	for selector, want := range map[string][]string{
@@ -207,6 +211,7 @@ func fieldSelector(ctx context.Context, t *suite.T) {
 	t.Expect(namesOf(list.Items)).To(ConsistOf("a"))
 	_, err = maps.List(ctx, metav1.ListOptions{FieldSelector: "data.key=value"})
 	t.Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "want BadRequest for an unsupported field, got %v", err)
-	_, err = t.Client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=,status.phase=Pending"})
+	_, err = t.Client.CoreV1().Pods(t.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=,status.phase=Pending"})
 	t.Must(err, "list pods by node and phase")
 }

@@ -34,7 +34,8 @@ func finalizer(ctx context.Context, t *suite.T) {
 	_, err = maps.Update(ctx, added, metav1.UpdateOptions{})
 	t.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "no finalizer may be added during deletion, got %v", err)
 
-	_, err = maps.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err = maps.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{})
 	t.Must(err, "remove the finalizer")
 	_, err = maps.Get(ctx, "held", metav1.GetOptions{})
 	t.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "after the last finalizer: %v", err)
@@ -51,13 +52,15 @@ func deletePreconditions(ctx context.Context, t *suite.T) {
 		err := maps.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: preconditions})
 		t.Expect(apierrors.IsConflict(err)).To(BeTrue(), "wrong %s: want a Conflict, got %v", name, err)
 	}
-	t.Must(maps.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &created.UID, ResourceVersion: &created.ResourceVersion}}),
+	t.Must(maps.Delete(ctx, "one",
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &created.UID,
+			ResourceVersion: &created.ResourceVersion}}),
 		"delete with preconditions that hold")
 }
 
 func statusSubresource(ctx context.Context, t *suite.T) {
 	sets := t.Client.AppsV1().ReplicaSets(t.Namespace)
-	// Nobody looks after a ReplicaSet of zero replicas in a way that would touch these fields while the case runs.
+	// No controller writes these fields of a ReplicaSet of zero replicas while the case runs.
 	set, err := sets.Create(ctx, t.ReplicaSet("status", 0), metav1.CreateOptions{})
 	t.Must(err, "create")
 	body := []byte(`{"spec":{"minReadySeconds":7},"status":{"conditions":[{"type":"ConformanceSaysSo","status":"True"}]}}`)
@@ -83,7 +86,8 @@ func scale(ctx context.Context, t *suite.T) {
 	t.Expect(current.Status.Selector).To(Equal("app=scaled"))
 	// A paused deployment of an image that is nowhere: the case needs no pods, only the number.
 	_, err = deployments.UpdateScale(ctx, "scaled", &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: "scaled", Namespace: t.Namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: 2}}, metav1.UpdateOptions{})
+		ObjectMeta: metav1.ObjectMeta{Name: "scaled", Namespace: t.Namespace},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: 2}}, metav1.UpdateOptions{})
 	t.Must(err, "set the scale")
 	read, err := deployments.Get(ctx, "scaled", metav1.GetOptions{})
 	t.Must(err, "get")
@@ -93,8 +97,9 @@ func scale(ctx context.Context, t *suite.T) {
 func accessReview(ctx context.Context, t *suite.T) {
 	allowed := func(ctx context.Context) (bool, error) {
 		review, err := t.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: "conformance-jane", ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: t.Namespace, Verb: "get", Resource: "secrets", Name: "one"}}}, metav1.CreateOptions{})
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: "conformance-jane",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: t.Namespace, Verb: "get", Resource: "secrets", Name: "one"}}}, metav1.CreateOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -103,7 +108,8 @@ func accessReview(ctx context.Context, t *suite.T) {
 	suite.WaitFor(ctx, t, "before any binding", allowed, BeFalse())
 	_, err := t.Client.RbacV1().Roles(t.Namespace).Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"one"}, Verbs: []string{"get"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{"one"}, Verbs: []string{"get"}}},
 	}, metav1.CreateOptions{})
 	t.Must(err, "create the role")
 	_, err = t.Client.RbacV1().RoleBindings(t.Namespace).Create(ctx, &rbacv1.RoleBinding{
@@ -113,13 +119,15 @@ func accessReview(ctx context.Context, t *suite.T) {
 	}, metav1.CreateOptions{})
 	t.Must(err, "create the binding")
 	suite.WaitFor(ctx, t, "with the binding", allowed, BeTrue())
-	t.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(ctx, "jane", metav1.DeleteOptions{}), "delete the binding")
+	t.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(ctx, "jane", metav1.DeleteOptions{}),
+		"delete the binding")
 	suite.WaitFor(ctx, t, "without the binding", allowed, BeFalse())
 }
 
 func token(ctx context.Context, t *suite.T) {
 	accounts := t.Client.CoreV1().ServiceAccounts(t.Namespace)
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}},
+		metav1.CreateOptions{})
 	t.Must(err, "create the account")
 	issued, err := accounts.CreateToken(ctx, "robot", &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}, metav1.CreateOptions{})
@@ -129,7 +137,8 @@ func token(ctx context.Context, t *suite.T) {
 	robot, err := suite.Connect(config, t.Image)
 	t.Must(err, "connect with the token")
 	who := func(ctx context.Context) (string, error) {
-		review, err := robot.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		review, err := robot.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx,
+			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
 			return string(apierrors.ReasonForError(err)), nil
 		}

@@ -63,7 +63,7 @@ func listExact(ctx context.Context, t *suite.T) {
 	t.Expect(list.Items).To(ConsistOf(*before))
 }
 
-// restClient returns a client of the core group that speaks one media type.
+// restClient returns a client of the core group for one media type.
 func restClient(t *suite.T, contentType string) *rest.RESTClient {
 	config := rest.CopyConfig(t.Config)
 	config.ContentType = contentType
@@ -82,13 +82,15 @@ func protobufWire(ctx context.Context, t *suite.T) {
 		var written, read corev1.ConfigMap
 		body := configMap("one", map[string]string{"wire": "x"})
 		body.BinaryData = map[string][]byte{"bin": {0, 1, 254, 255}}
-		err := restClient(t, writer).Post().Namespace(t.Namespace).Resource("configmaps").Body(body).Do(ctx).Into(&written)
+		err := restClient(t,
+			writer).Post().Namespace(t.Namespace).Resource("configmaps").Body(body).Do(ctx).Into(&written)
 		t.Must(err, "create as %s", writer)
 		err = restClient(t, reader).Get().Namespace(t.Namespace).Resource("configmaps").Name("one").Do(ctx).Into(&read)
 		t.Must(err, "get as %s", reader)
 		t.Expect(read).To(Equal(written))
 		var list corev1.ConfigMapList
-		err = restClient(t, reader).Get().Namespace(t.Namespace).Resource("configmaps").Param("labelSelector", "wire=x").Do(ctx).Into(&list)
+		err = restClient(t, reader).Get().Namespace(t.Namespace).Resource("configmaps").Param("labelSelector",
+			"wire=x").Do(ctx).Into(&list)
 		t.Must(err, "list as %s", reader)
 		t.Expect(list.Items).To(ConsistOf(written))
 		t.Must(t.Client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, "one", metav1.DeleteOptions{}), "delete")
@@ -98,10 +100,13 @@ func protobufWire(ctx context.Context, t *suite.T) {
 func deleteCollection(ctx context.Context, t *suite.T) {
 	maps := t.Client.CoreV1().ConfigMaps(t.Namespace)
 	for i := range 6 {
-		_, err := maps.Create(ctx, configMap(fmt.Sprintf("m%d", i), map[string]string{"app": "many", "odd": fmt.Sprint(i%2 == 1)}), metav1.CreateOptions{})
+		_, err := maps.Create(ctx,
+			configMap(fmt.Sprintf("m%d", i), map[string]string{"app": "many", "odd": fmt.Sprint(i%2 == 1)}),
+			metav1.CreateOptions{})
 		t.Must(err, "create")
 	}
-	t.Must(maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "odd=true"}), "delete a collection")
+	t.Must(maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "odd=true"}),
+		"delete a collection")
 	list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: "app=many"})
 	t.Must(err, "list")
 	t.Expect(namesOf(list.Items)).To(ConsistOf("m0", "m2", "m4"))

@@ -23,7 +23,8 @@ func patchJSON(ctx context.Context, t *suite.T) {
 	t.Expect(got.Data).To(Equal(map[string]string{"more": "x"}))
 
 	_, err = maps.Patch(ctx, "one", types.JSONPatchType, []byte(
-		`[{"op":"add","path":"/data/lost","value":"y"},{"op":"test","path":"/data/more","value":"other"}]`), metav1.PatchOptions{})
+		`[{"op":"add","path":"/data/lost","value":"y"},{"op":"test","path":"/data/more","value":"other"}]`),
+		metav1.PatchOptions{})
 	t.Expect(apierrors.ReasonForError(err)).To(Equal(metav1.StatusReasonInvalid), "a failed test operation: %v", err)
 	read, err := maps.Get(ctx, "one", metav1.GetOptions{})
 	t.Must(err, "get")
@@ -46,11 +47,13 @@ func patchMerge(ctx context.Context, t *suite.T) {
 func patchStrategic(ctx context.Context, t *suite.T) {
 	sets := t.Client.AppsV1().ReplicaSets(t.Namespace)
 	set := t.ReplicaSet("one", 0)
-	set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Name: "second", Image: "second:1"})
+	set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers,
+		corev1.Container{Name: "second", Image: "second:1"})
 	_, err := sets.Create(ctx, set, metav1.CreateOptions{})
 	t.Must(err, "create")
 	got, err := sets.Patch(ctx, "one", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"second","image":"second:2"}]}}}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"second","image":"second:2"}]}}}}`),
+		metav1.PatchOptions{})
 	t.Must(err, "patch")
 	containers := got.Spec.Template.Spec.Containers
 	t.Expect(containers).To(HaveLen(2))
@@ -62,7 +65,8 @@ func patchStrategic(ctx context.Context, t *suite.T) {
 		t.Expect(c.Image).To(Equal(want), "container %s", c.Name)
 	}
 	got, err = sets.Patch(ctx, "one", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"second","$patch":"delete"}]}}}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"second","$patch":"delete"}]}}}}`),
+		metav1.PatchOptions{})
 	t.Must(err, "patch with a delete directive")
 	t.Expect(got.Spec.Template.Spec.Containers).To(HaveLen(1))
 }
@@ -111,7 +115,8 @@ func applyConflict(ctx context.Context, t *suite.T) {
 	t.Expect(got.Data).To(HaveKeyWithValue("a", "2"))
 	for _, entry := range got.ManagedFields {
 		if entry.Manager == "alice" {
-			t.Expect(strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:a"`)).To(BeFalse(), "alice still owns what bob took by force")
+			t.Expect(strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:a"`)).To(BeFalse(),
+				"alice still owns what bob took by force")
 		}
 	}
 }

@@ -22,7 +22,8 @@ func table(ctx context.Context, t *suite.T) {
 		_, err := maps.Create(ctx, configMap(name, map[string]string{"app": "table"}), metav1.CreateOptions{})
 		t.Must(err, "create")
 	}
-	raw, err := t.Client.CoreV1().RESTClient().Get().Namespace(t.Namespace).Resource("configmaps").Param("labelSelector", "app=table").
+	raw, err := t.Client.CoreV1().RESTClient().Get().Namespace(t.Namespace).Resource("configmaps").Param("labelSelector",
+		"app=table").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").Do(ctx).Raw()
 	t.Must(err, "list as a table")
 	var got metav1.Table
@@ -61,7 +62,7 @@ func discovery(ctx context.Context, t *suite.T) {
 			plain.add(version.GroupVersion, list.APIResources)
 		}
 	}
-	_, aggregatedLists, err := client.ServerGroupsAndResources() // asks for the aggregated form first
+	_, aggregatedLists, err := client.ServerGroupsAndResources() // requests the aggregated form first
 	t.Must(err, "aggregated discovery")
 	aggregated := apiResources{}
 	for _, list := range aggregatedLists {
@@ -91,7 +92,8 @@ func (r apiResources) add(groupVersion string, resources []metav1.APIResource) {
 func openAPI(_ context.Context, t *suite.T) {
 	paths, err := t.Client.Discovery().OpenAPIV3().Paths()
 	t.Must(err, "list the documents")
-	for path, kinds := range map[string][]string{"api/v1": {"Pod", "Service", "ConfigMap"}, "apis/apps/v1": {"Deployment", "ReplicaSet"}} {
+	for path, kinds := range map[string][]string{"api/v1": {"Pod", "Service", "ConfigMap"},
+		"apis/apps/v1": {"Deployment", "ReplicaSet"}} {
 		group, ok := paths[path]
 		t.Expect(ok).To(BeTrue(), "no document for %s", path)
 		raw, err := group.Schema("application/json")
@@ -120,7 +122,8 @@ func twoVersions(ctx context.Context, t *suite.T) {
 	old := &autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "both"},
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef:                 autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1",
+				Kind: "Deployment", Name: "web"},
 			MinReplicas:                    ptr.To[int32](2),
 			MaxReplicas:                    5,
 			TargetCPUUtilizationPercentage: ptr.To[int32](70),
@@ -134,6 +137,7 @@ func twoVersions(ctx context.Context, t *suite.T) {
 	t.Expect(newer.Spec.Metrics).To(HaveLen(1))
 	t.Expect(*newer.Spec.Metrics[0].Resource.Target.AverageUtilization).To(BeEquivalentTo(70))
 	newer.Spec.MaxReplicas = 9
+	newer.ResourceVersion = "" // its controller may write the status meanwhile
 	_, err = t.Client.AutoscalingV2().HorizontalPodAutoscalers(t.Namespace).Update(ctx, newer, metav1.UpdateOptions{})
 	t.Must(err, "update as v2")
 	again, err := t.Client.AutoscalingV1().HorizontalPodAutoscalers(t.Namespace).Get(ctx, "both", metav1.GetOptions{})

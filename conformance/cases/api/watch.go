@@ -48,7 +48,8 @@ func watchResume(ctx context.Context, t *suite.T) {
 		t.Must(err, "write %s", name)
 	}
 	write("a", "1")
-	w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name!=kube-root-ca.crt"})
+	w, err := maps.Watch(ctx,
+		metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name!=kube-root-ca.crt"})
 	t.Must(err, "watch")
 	write("b", "1")
 	first := next(t, w)
@@ -58,7 +59,8 @@ func watchResume(ctx context.Context, t *suite.T) {
 	write("a", "2")
 	t.Must(maps.Delete(ctx, "b", metav1.DeleteOptions{}), "delete")
 	write("c", "1")
-	w, err = maps.Watch(ctx, metav1.ListOptions{ResourceVersion: first.Object.(*corev1.ConfigMap).ResourceVersion, FieldSelector: "metadata.name!=kube-root-ca.crt"})
+	w, err = maps.Watch(ctx, metav1.ListOptions{ResourceVersion: first.Object.(*corev1.ConfigMap).ResourceVersion,
+		FieldSelector: "metadata.name!=kube-root-ca.crt"})
 	t.Must(err, "resume the watch")
 	defer w.Stop()
 	var got []string
@@ -76,7 +78,8 @@ func watchSelector(ctx context.Context, t *suite.T) {
 	t.Must(err, "watch")
 	defer w.Stop()
 	label := func(value string) {
-		_, err := maps.Patch(ctx, "one", "application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"`+value+`"}}}`), metav1.PatchOptions{})
+		_, err := maps.Patch(ctx, "one", "application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":{"tier":"`+value+`"}}}`), metav1.PatchOptions{})
 		t.Must(err, "label")
 	}
 	_, err = maps.Create(ctx, configMap("one", map[string]string{"tier": "back"}), metav1.CreateOptions{})

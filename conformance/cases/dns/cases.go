@@ -1,4 +1,4 @@
-// Package dns holds the cases that judge cluster DNS: the names by which pods find Services, and its records one by
+// Package dns holds the cases that test cluster DNS: the names by which pods find Services, and its records one by
 // one.
 package dns
 
@@ -112,7 +112,8 @@ func records(ctx context.Context, t *suite.T, name, kind, code string, want ...a
 // ask waits for an answer and returns its records.
 func ask(ctx context.Context, t *suite.T, question []string, code string, want gtypes.GomegaMatcher) []string {
 	attempt := traffic.Try(t, "client", append([]string{"lookup"}, question...)...)
-	got := suite.WaitFor(ctx, t, "the answer to "+strings.Join(question, " "), func(ctx context.Context) (answer, error) {
+	got := suite.WaitFor(ctx, t, "the answer to "+strings.Join(question,
+		" "), func(ctx context.Context) (answer, error) {
 		result, err := attempt(ctx)
 		return parseAnswer(result.Text), err
 	}, And(HaveField("Code", code), HaveField("Records", want)))

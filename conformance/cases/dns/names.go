@@ -67,6 +67,6 @@ func followsService(ctx context.Context, t *suite.T) {
 	services := t.Client.CoreV1().Services(t.Namespace)
 	t.Must(services.Delete(ctx, "web", metav1.DeleteOptions{}), "delete the Service")
 	records(ctx, t, name, addressKind(ip), nxDomain)
-	anew := traffic.Expose(ctx, t, "web").Spec.ClusterIP
-	records(ctx, t, name, addressKind(anew), noError, address(name, anew))
+	recreated := traffic.Expose(ctx, t, "web").Spec.ClusterIP
+	records(ctx, t, name, addressKind(recreated), noError, address(name, recreated))
 }

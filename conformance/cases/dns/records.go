@@ -14,7 +14,7 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
-// noData asks a Service of one family, on a cluster of any, for the other.
+// noData queries a single-family Service for the other family, on a cluster of any.
 func noData(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web", func(s *corev1.ServiceSpec) {
 		s.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
@@ -77,7 +77,8 @@ func reverse(ctx context.Context, t *suite.T) {
 func reversePod(ctx context.Context, t *suite.T) {
 	traffic.Expose(ctx, t, "web", traffic.Headless)
 	pods, zone := startClient(ctx, t, traffic.Named(traffic.Server(t, "server", "web"), "first", "web"))
-	ask(ctx, t, []string{pods["server"].Status.PodIP, "PTR"}, noError, ConsistOf(HaveSuffix(" PTR first.web."+zone+".")))
+	ask(ctx, t, []string{pods["server"].Status.PodIP, "PTR"}, noError,
+		ConsistOf(HaveSuffix(" PTR first.web."+zone+".")))
 }
 
 // externalName points to a name of the cluster itself, so that no name server outside is asked.

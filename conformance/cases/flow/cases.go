@@ -1,4 +1,4 @@
-// Package flow holds the cases that judge the whole road of a pod, and record its score.
+// Package flow holds the cases that test a pod's whole way from creation to running, and record its timeline.
 package flow
 
 import (
@@ -16,11 +16,15 @@ import (
 func Cases() []suite.Case {
 	all := []suite.Case{
 		{ID: "flow/pod", Run: pod, Reference: "https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/",
-			Requirement: "A pod that is created MUST be bound to a node, started there, seen running, and gone after its deletion."},
-		{ID: "flow/deployment", Run: deployment, Reference: "https://kubernetes.io/docs/concepts/workloads/controllers/deployment/",
-			Requirement: "A Deployment MUST lead, over its ReplicaSet, to running pods, follow a new template, and take everything with it when deleted.",
-			Needs:       []suite.Feature{suite.HasControllers}},
-		{ID: "flow/late-node", Run: refusedThenRuns, Reference: "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+			Requirement: "A pod that is created MUST be bound to a node, started there, seen running, and gone after its " +
+				"deletion."},
+		{ID: "flow/deployment", Run: deployment,
+			Reference: "https://kubernetes.io/docs/concepts/workloads/controllers/deployment/",
+			Requirement: "A Deployment MUST lead, over its ReplicaSet, to running pods, follow a new template, and take " +
+				"everything with it when deleted.",
+			Needs: []suite.Feature{suite.HasControllers}},
+		{ID: "flow/late-node", Run: refusedThenRuns,
+			Reference:   "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 			Requirement: "A pod that no node suits MUST say so, and run once a node has come to suit it."},
 	}
 	for i := range all {
@@ -47,17 +51,20 @@ func pod(ctx context.Context, t *suite.T) {
 }
 
 func deployment(ctx context.Context, t *suite.T) {
-	_, err := t.Client.AppsV1().Deployments(t.Namespace).Create(ctx, t.Deployment("orchestra", 2), metav1.CreateOptions{})
+	_, err := t.Client.AppsV1().Deployments(t.Namespace).Create(ctx, t.Deployment("orchestra", 2),
+		metav1.CreateOptions{})
 	t.Must(err, "create the deployment")
 	all := And(HaveLen(2), HaveEach(Satisfy(func(p corev1.Pod) bool { return runningPod(&p) })))
 	first := suite.WaitFor(ctx, t, "two running pods", t.ListPods("app=orchestra"), all)
 	_, err = t.Client.AppsV1().Deployments(t.Namespace).Patch(ctx, "orchestra", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"PART","value":"2"}]}]}}}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"PART","value":"2"}]}]}}}}`),
+		metav1.PatchOptions{})
 	t.Must(err, "change the template")
 	suite.WaitFor(ctx, t, "two running pods of the new template", t.ListPods("app=orchestra"), And(all,
 		HaveEach(HaveField("Name", Not(BeElementOf(first[0].Name, first[1].Name))))))
 	policy := metav1.DeletePropagationForeground
-	t.Must(t.Client.AppsV1().Deployments(t.Namespace).Delete(ctx, "orchestra", metav1.DeleteOptions{PropagationPolicy: &policy}), "delete the deployment")
+	t.Must(t.Client.AppsV1().Deployments(t.Namespace).Delete(ctx, "orchestra",
+		metav1.DeleteOptions{PropagationPolicy: &policy}), "delete the deployment")
 	suite.WaitFor(ctx, t, "no pod", t.ListPods("app=orchestra"), BeEmpty())
 }
 
@@ -76,5 +83,6 @@ func refusedThenRuns(ctx context.Context, t *suite.T) {
 	}
 	t.Cleanup(func(ctx context.Context) { _ = label(ctx, "null") })
 	t.Must(label(ctx, `"`+t.Namespace+`"`), "label the node")
-	t.Expect(suite.WaitFor(ctx, t, "the pod running", t.GetPod("patient"), Satisfy(runningPod)).Spec.NodeName).To(Equal(nodes[0].Name))
+	t.Expect(suite.WaitFor(ctx, t, "the pod running", t.GetPod("patient"),
+		Satisfy(runningPod)).Spec.NodeName).To(Equal(nodes[0].Name))
 }

@@ -1,4 +1,4 @@
-// Package loadbalancer holds the cases that judge the load balancers of Services: that a Service gets an address, that
+// Package loadbalancer holds the cases that test the load balancers of Services: that a Service gets an address, that
 // the address leads to its endpoints, and that it is given back.
 package loadbalancer
 

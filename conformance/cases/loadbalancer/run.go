@@ -37,7 +37,7 @@ func fromInside(ctx context.Context, t *suite.T) {
 	}
 }
 
-// outsideURL is where the suite itself asks a load balancer.
+// outsideURL is the URL of a load balancer for the suite itself.
 func outsideURL(address, path string) string { return "http://" + traffic.HostPort(address, 80) + path }
 
 // outsideGet is an HTTP request of the suite itself, each on a connection of its own, and the address that the last
@@ -101,7 +101,8 @@ func outsideLocal(ctx context.Context, t *suite.T) {
 	}
 	for _, node := range traffic.Nodes(ctx, t)[:2] {
 		traffic.Start(ctx, t, traffic.OnNode(traffic.Server(t, "server", "web"), node.Name))
-		suite.WaitFor(ctx, t, "answers by way of "+node.Name+" alone", traffic.Names(8, attempt), Equal([]string{"server"}))
+		suite.WaitFor(ctx, t, "answers by way of "+node.Name+" alone", traffic.Names(8, attempt),
+			Equal([]string{"server"}))
 		suite.WaitFor(ctx, t, "the client's address as the endpoint on "+node.Name+" sees it", seen, BeTrue())
 		traffic.Remove(ctx, t, "server")
 		traffic.Blocked(ctx, t, "no answer without an endpoint", attempt)

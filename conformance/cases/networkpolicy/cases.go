@@ -1,4 +1,4 @@
-// Package networkpolicy holds the cases that judge how NetworkPolicies are enforced, by the network plug-in or by
+// Package networkpolicy holds the cases that test how NetworkPolicies are enforced, by the network plug-in or by
 // another component.
 package networkpolicy
 
@@ -62,7 +62,7 @@ func isolationCases() []suite.Case {
 	}
 }
 
-// peerCases are about who may be at the other end.
+// peerCases test the peers of rules.
 func peerCases() []suite.Case {
 	return []suite.Case{
 		{ID: "network-policy/pod-selector", Run: podSelector, Reference: selectors,

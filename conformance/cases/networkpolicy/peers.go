@@ -38,7 +38,8 @@ func matchExpressions(ctx context.Context, t *suite.T) {
 
 func namespaceSelector(ctx context.Context, t *suite.T) {
 	server := start(ctx, t, "client")
-	friends, strangers := traffic.InNamespace(ctx, t, "team", "friends"), traffic.InNamespace(ctx, t, "team", "strangers")
+	friends, strangers := traffic.InNamespace(ctx, t, "team", "friends"),
+		traffic.InNamespace(ctx, t, "team", "strangers")
 	join(ctx, friends, "client", server)
 	join(ctx, strangers, "client", server)
 	create(ctx, t, from(namespaces("team", "friends")))
@@ -56,7 +57,8 @@ func namespaceName(ctx context.Context, t *suite.T) {
 	open(ctx, other, "client", server)
 }
 
-// team runs what the cases of two selectors need: a server, and a friend and a stranger here and in another namespace.
+// team runs the pods of the cases with two selectors: a server, and a selected and an unselected client in two
+// namespaces.
 func team(ctx context.Context, t *suite.T) (other *suite.T, server string) {
 	server = start(ctx, t, "friend", "stranger")
 	other = traffic.InNamespace(ctx, t, "team", "friends")

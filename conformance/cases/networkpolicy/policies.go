@@ -86,7 +86,7 @@ func remove(ctx context.Context, t *suite.T, name string) {
 }
 
 // start runs clients by these names and a server, and returns the server's address once every client has reached it:
-// what is blocked later is so by a policy.
+// later blocked traffic is blocked by a policy.
 func start(ctx context.Context, t *suite.T, clients ...string) string {
 	all := []*corev1.Pod{traffic.Server(t, "server", "server")}
 	for _, name := range clients {

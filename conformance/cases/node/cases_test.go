@@ -12,7 +12,7 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
-// TestEnded shows that a pod which ended otherwise than asked for is told of at once, and why it did.
+// TestEnded shows that a pod which ended otherwise than expected is reported at once, with its reason.
 func TestEnded(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "space", Name: "done"}, Status: corev1.PodStatus{
 		Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",

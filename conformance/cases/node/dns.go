@@ -139,13 +139,15 @@ func podZone(ctx context.Context, t *suite.T, pod string) string {
 
 func hostnameAsFQDN(ctx context.Context, t *suite.T) {
 	traffic.Expose(ctx, t, "s", traffic.Headless)
-	full, short := traffic.Named(traffic.Client(t, "full"), "f", "s"), traffic.Named(traffic.Client(t, "short"), "g", "s")
+	full, short := traffic.Named(traffic.Client(t, "full"), "f", "s"),
+		traffic.Named(traffic.Client(t, "short"), "g", "s")
 	full.Spec.SetHostnameAsFQDN = ptr.To(true)
 	traffic.Start(ctx, t, full, short)
 	zone := podZone(ctx, t, "short")
 	// The kernel keeps 64 characters of a hostname: names here are short, for the zone is long.
 	for pod, host := range map[string]string{"full": "f.s." + zone, "short": "g"} {
-		traffic.Answers(ctx, t, "the hostname in "+pod, traffic.Try(t, pod, "whoami"), ContainSubstring(" host="+host+" "))
+		traffic.Answers(ctx, t, "the hostname in "+pod, traffic.Try(t, pod, "whoami"),
+			ContainSubstring(" host="+host+" "))
 	}
 }
 

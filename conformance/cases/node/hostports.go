@@ -83,7 +83,7 @@ func hostPortUDP(ctx context.Context, t *suite.T) {
 		traffic.Datagram(t, "client", traffic.InternalIP(t, node), sharedPort), HavePrefix("server "))
 }
 
-// hostPortIP asks from the network of the node, which alone reaches its loopback address.
+// hostPortIP connects from the network of the node, which alone reaches its loopback address.
 func hostPortIP(ctx context.Context, t *suite.T) {
 	node := traffic.Nodes(ctx, t)[0]
 	address, loopback := traffic.InternalIP(t, node), "127.0.0.1"
@@ -99,7 +99,8 @@ func hostPortIP(ctx context.Context, t *suite.T) {
 		Equal("outside"))
 	traffic.Answers(ctx, t, "an answer at the loopback address", traffic.Get(t, "client", loopback, sharedPort),
 		Equal("inside"))
-	traffic.Answers(ctx, t, "an answer over UDP", traffic.Datagram(t, "client", address, sharedPort), HavePrefix("udp "))
+	traffic.Answers(ctx, t, "an answer over UDP", traffic.Datagram(t, "client", address, sharedPort),
+		HavePrefix("udp "))
 }
 
 func hostPortReleased(ctx context.Context, t *suite.T) {

@@ -15,7 +15,8 @@ import (
 
 func sameNetwork(ctx context.Context, t *suite.T) {
 	p := server(t, "shared", "--text=one network")
-	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second", Image: t.Image, Args: []string{"sleep", "forever"}})
+	p.Spec.Containers = append(p.Spec.Containers,
+		corev1.Container{Name: "second", Image: t.Image, Args: []string{"sleep", "forever"}})
 	p.Spec.Containers[0].Name, p.Spec.Containers[1].Name = "server", "main"
 	t.CreatePod(ctx, p)
 	ip := running(ctx, t, "shared").Status.PodIP
@@ -78,8 +79,10 @@ func proxied(ctx context.Context, t *suite.T) {
 	for i := range nodes {
 		name := fmt.Sprintf("server-%d", i)
 		running(ctx, t, name)
-		suite.WaitFor(ctx, t, "pod "+name+" answers through the API server", get("pods", name+":8080"), Equal(name+"\n"))
-		suite.WaitFor(ctx, t, "service "+name+" answers through the API server", get("services", name+":web"), Equal(name+"\n"))
+		suite.WaitFor(ctx, t, "pod "+name+" answers through the API server", get("pods", name+":8080"),
+			Equal(name+"\n"))
+		suite.WaitFor(ctx, t, "service "+name+" answers through the API server", get("services", name+":web"),
+			Equal(name+"\n"))
 	}
 }
 
@@ -87,10 +90,12 @@ func heartbeat(ctx context.Context, t *suite.T) {
 	nodes, err := t.RunningNodes(ctx)
 	t.Must(err, "list the nodes")
 	for _, node := range nodes {
-		lease, err := t.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
+		lease, err := t.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name,
+			metav1.GetOptions{})
 		t.Must(err, "get the lease of %s", node.Name)
 		t.Expect(*lease.Spec.HolderIdentity).To(Equal(node.Name))
 		age := time.Since(lease.Spec.RenewTime.Time)
-		t.Expect(age).To(BeNumerically("<", time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second), "the lease of %s", node.Name)
+		t.Expect(age).To(BeNumerically("<", time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second),
+			"the lease of %s", node.Name)
 	}
 }

@@ -72,9 +72,11 @@ func startup(ctx context.Context, t *suite.T) {
 
 func probeKinds(ctx context.Context, t *suite.T) {
 	grpc := t.Pod("grpc", "serve", "--grpc=:9000")
-	grpc.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000}}}
+	grpc.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1,
+		ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000}}}
 	tcp := t.Pod("tcp", "serve", "--tcp=:9001")
-	tcp.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port(9001)}}}
+	tcp.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1,
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port(9001)}}}
 	http := server(t, "http")
 	http.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
 	http.Spec.Containers[0].ReadinessProbe = httpProbe("/healthz", 1)
@@ -96,7 +98,7 @@ func probeKinds(ctx context.Context, t *suite.T) {
 	suite.Never(ctx, t, "the pod without success ready", t.GetPod("never"), Satisfy(isReady(corev1.ConditionTrue)))
 }
 
-// whoIs asks the API server whom a token stands for.
+// whoIs returns the user that the API server authenticates a token as.
 func whoIs(ctx context.Context, t *suite.T, token string) string {
 	review, err := t.Client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})

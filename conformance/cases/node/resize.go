@@ -32,7 +32,8 @@ func bound(ctx context.Context, t *suite.T, pod string, files []string) string {
 
 func resize(ctx context.Context, t *suite.T) {
 	amounts := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse(memory)}
 	}
 	p := t.Pod("resized", "sleep", "forever")
 	main := &p.Spec.Containers[0]
@@ -50,7 +51,8 @@ func resize(ctx context.Context, t *suite.T) {
 
 	change := func(resources string) int64 {
 		changed, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "resized", types.StrategicMergePatchType,
-			[]byte(`{"spec":{"containers":[{"name":"main","resources":`+resources+`}]}}`), metav1.PatchOptions{}, "resize")
+			[]byte(`{"spec":{"containers":[{"name":"main","resources":`+resources+`}]}}`),
+			metav1.PatchOptions{}, "resize")
 		t.Must(err, "resize the pod")
 		return changed.Generation
 	}
@@ -59,7 +61,8 @@ func resize(ctx context.Context, t *suite.T) {
 			c := container(p, "main")
 			return p.Status.ObservedGeneration >= generation && c.State.Running != nil && c.Resources != nil &&
 				c.Resources.Limits.Cpu().Equal(*limits.Cpu()) && c.Resources.Limits.Memory().Equal(*limits.Memory()) &&
-				condition(p, corev1.PodResizePending) == corev1.ConditionUnknown && condition(p, corev1.PodResizeInProgress) == corev1.ConditionUnknown
+				condition(p, corev1.PodResizePending) == corev1.ConditionUnknown &&
+				condition(p, corev1.PodResizeInProgress) == corev1.ConditionUnknown
 		}))
 		return container(p, "main")
 	}

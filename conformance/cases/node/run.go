@@ -53,7 +53,8 @@ func backsOff(ctx context.Context, t *suite.T) {
 	t.Expect(waiting.Status.Phase).To(Equal(corev1.PodRunning))
 	t.Expect(container(waiting, "main").LastTerminationState.Terminated.ExitCode).To(BeEquivalentTo(3))
 	seen := container(waiting, "main").RestartCount
-	suite.WaitFor(ctx, t, "another start", t.GetPod("loop"), Satisfy(func(p *corev1.Pod) bool { return container(p, "main").RestartCount > seen }))
+	suite.WaitFor(ctx, t, "another start", t.GetPod("loop"),
+		Satisfy(func(p *corev1.Pod) bool { return container(p, "main").RestartCount > seen }))
 }
 
 func initContainers(ctx context.Context, t *suite.T) {
@@ -113,7 +114,8 @@ func imageMissing(ctx context.Context, t *suite.T) {
 			}))
 		}
 	}
-	for name, policy := range map[string]corev1.PullPolicy{"never": corev1.PullNever, "missing": corev1.PullIfNotPresent} {
+	for name, policy := range map[string]corev1.PullPolicy{"never": corev1.PullNever,
+		"missing": corev1.PullIfNotPresent} {
 		p := t.Pod(name)
 		p.Spec.Containers[0].Image = "conformance.invalid/no-such-image:1"
 		p.Spec.Containers[0].ImagePullPolicy = policy
@@ -125,10 +127,12 @@ func imageMissing(ctx context.Context, t *suite.T) {
 
 func securityContext(ctx context.Context, t *suite.T) {
 	p := t.Pod("secure", "whoami")
-	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1234), RunAsGroup: ptr.To[int64](2345), SupplementalGroups: []int64{3456}}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1234), RunAsGroup: ptr.To[int64](2345),
+		SupplementalGroups: []int64{3456}}
 	p.Spec.Containers[0].WorkingDir = "/tmp"
 	lines := outputOf(ctx, t, p)
-	t.Expect(lines[0]).To(And(ContainSubstring("uid=1234 gid=2345"), ContainSubstring("3456"), ContainSubstring("dir=/tmp"), ContainSubstring("host=secure")))
+	t.Expect(lines[0]).To(And(ContainSubstring("uid=1234 gid=2345"), ContainSubstring("3456"),
+		ContainSubstring("dir=/tmp"), ContainSubstring("host=secure")))
 
 	sealed := t.Pod("sealed", "write", "/file", "x")
 	sealed.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true)}
@@ -138,8 +142,8 @@ func securityContext(ctx context.Context, t *suite.T) {
 }
 
 func memoryLimit(ctx context.Context, t *suite.T) {
-	// Runtimes begin to listen for the kernel's news of a container after it has started: one that is killed at once can
-	// look like one that was killed by anybody.
+	// Runtimes begin to listen for the kernel's news of a container after it has started: one that is killed at once
+	// can look like one that was killed externally.
 	p := t.Pod("hungry", "sleep", "2s", "then", "allot", "256")
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("48Mi")}
 	t.CreatePod(ctx, p)

@@ -71,7 +71,8 @@ func gracefulStop(ctx context.Context, t *suite.T) {
 	t.Expect(*read.DeletionGracePeriodSeconds).To(BeEquivalentTo(30))
 	suite.WaitFor(ctx, t, "the pod gone", gone(t, "polite"), BeTrue())
 	t.Expect(time.Since(begun)).To(BeNumerically(">=", 1500*time.Millisecond), "the container takes two seconds to end")
-	t.Expect(time.Since(begun)).To(BeNumerically("<", 25*time.Second), "the grace period is not waited for when the container has ended")
+	t.Expect(time.Since(begun)).To(BeNumerically("<", 25*time.Second),
+		"the grace period is not waited for when the container has ended")
 	t.Expect(<-said).To(Equal("waiting\ngot terminated\ndone\n"))
 }
 
@@ -90,8 +91,10 @@ func forcedStop(ctx context.Context, t *suite.T) {
 func preStop(ctx context.Context, t *suite.T) {
 	p := t.Pod("hooked", "trap", "--file=/shared/term", "then", "cat", "/shared/start", "/shared/stop")
 	p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
-		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "write", "/shared/start", "started\n"}}},
-		PreStop:   &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "write", "/shared/stop", "stopping\n"}}},
+		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "write",
+			"/shared/start", "started\n"}}},
+		PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "write",
+			"/shared/stop", "stopping\n"}}},
 	}
 	grace(p, 30)
 	shared(p, "/shared")
@@ -106,15 +109,18 @@ func preStop(ctx context.Context, t *suite.T) {
 
 func terminationMessage(ctx context.Context, t *suite.T) {
 	t.CreatePod(ctx, t.Pod("speaks", "message", "last words"))
-	t.Expect(container(ended(ctx, t, "speaks", corev1.PodSucceeded), "main").State.Terminated.Message).To(Equal("last words"))
+	t.Expect(container(ended(ctx, t, "speaks", corev1.PodSucceeded),
+		"main").State.Terminated.Message).To(Equal("last words"))
 
 	elsewhere := t.Pod("elsewhere", "message", "other words", "--file=/tmp/words")
 	elsewhere.Spec.Containers[0].TerminationMessagePath = "/tmp/words"
 	t.CreatePod(ctx, elsewhere)
-	t.Expect(container(ended(ctx, t, "elsewhere", corev1.PodSucceeded), "main").State.Terminated.Message).To(Equal("other words"))
+	t.Expect(container(ended(ctx, t, "elsewhere", corev1.PodSucceeded),
+		"main").State.Terminated.Message).To(Equal("other words"))
 
 	fallback := t.Pod("fallback", "print", "2", "then", "exit", "1")
 	fallback.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	t.CreatePod(ctx, fallback)
-	t.Expect(container(ended(ctx, t, "fallback", corev1.PodFailed), "main").State.Terminated.Message).To(ContainSubstring("line 2"))
+	t.Expect(container(ended(ctx, t, "fallback", corev1.PodFailed),
+		"main").State.Terminated.Message).To(ContainSubstring("line 2"))
 }

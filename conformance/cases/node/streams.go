@@ -20,8 +20,11 @@ func logs(ctx context.Context, t *suite.T) {
 	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{})).To(Equal("word 1\nword 2\nword 3\nword 4\nword 5\n"))
 	t.CreatePod(ctx, t.Pod("complains", "print", "2", "--text=problem", "--stderr"))
 	ended(ctx, t, "complains", corev1.PodSucceeded)
-	t.Expect(log(ctx, t, "complains", &corev1.PodLogOptions{})).To(Equal("problem 1\nproblem 2\n"), "both streams are the log")
-	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{TailLines: ptr.To[int64](3)})).To(And(ContainSubstring("word 5\n"), Not(ContainSubstring("word 2\n"))))
+	t.Expect(log(ctx, t, "complains", &corev1.PodLogOptions{})).To(Equal("problem 1\nproblem 2\n"),
+		"both streams are the log")
+	t.Expect(log(ctx, t, "talks",
+		&corev1.PodLogOptions{TailLines: ptr.To[int64](3)})).To(And(ContainSubstring("word 5\n"),
+		Not(ContainSubstring("word 2\n"))))
 	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{LimitBytes: ptr.To[int64](4)})).To(Equal("word"))
 	stamped := strings.Split(log(ctx, t, "talks", &corev1.PodLogOptions{Timestamps: true}), "\n")[0]
 	t.Expect(stamped).To(MatchRegexp(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z word 1$`))
@@ -35,7 +38,8 @@ func logs(ctx context.Context, t *suite.T) {
 	for scanner := bufio.NewScanner(stream); scanner.Scan(); {
 		lines = append(lines, scanner.Text())
 	}
-	t.Expect(lines).To(Equal([]string{"line 1", "line 2", "line 3", "line 4"}), "a followed log ends with its container")
+	t.Expect(lines).To(Equal([]string{"line 1", "line 2", "line 3", "line 4"}),
+		"a followed log ends with its container")
 
 	p := t.Pod("twice", "fail", "1", "/shared/runs")
 	p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure

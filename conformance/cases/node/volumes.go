@@ -17,10 +17,12 @@ func port(n int32) intstr.IntOrString { return intstr.FromInt32(n) }
 
 func configure(ctx context.Context, t *suite.T) {
 	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "config"}, Data: map[string]string{"COLOR": "blue", "SIZE": "9"}}, metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{Name: "config"}, Data: map[string]string{"COLOR": "blue", "SIZE": "9"}},
+		metav1.CreateOptions{})
 	t.Must(err, "create the config map")
 	_, err = t.Client.CoreV1().Secrets(t.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "secret"}, Data: map[string][]byte{"password": []byte("hidden")}}, metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{Name: "secret"}, Data: map[string][]byte{"password": []byte("hidden")}},
+		metav1.CreateOptions{})
 	t.Must(err, "create the secret")
 }
 
@@ -35,20 +37,25 @@ func environmentCase(ctx context.Context, t *suite.T) {
 		{Name: "PLAIN", Value: "plain"},
 		{Name: "EXPANDED", Value: "<$(PLAIN)>"},
 		{Name: "KEPT", Value: "$(UNKNOWN) $$(PLAIN)"},
-		{Name: "SIZE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "SIZE"}}},
-		{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "secret"}, Key: "password"}}},
+		{Name: "SIZE",
+			ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "SIZE"}}},
+		{Name: "PASSWORD",
+			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "secret"}, Key: "password"}}},
 		{Name: "NAME", ValueFrom: field("metadata.name")},
 		{Name: "SPACE", ValueFrom: field("metadata.namespace")},
 		{Name: "ABSENT_OK", Value: ""},
 	}
-	t.Expect(outputOf(ctx, t, p)).To(HaveExactElements("plain", "<plain>", "$(UNKNOWN) $(PLAIN)", "9", "blue", "hidden", "env", t.Namespace))
+	t.Expect(outputOf(ctx, t, p)).To(HaveExactElements("plain", "<plain>", "$(UNKNOWN) $(PLAIN)", "9", "blue", "hidden",
+		"env", t.Namespace))
 }
 
 func volumes(ctx context.Context, t *suite.T) {
 	configure(ctx, t)
-	p := t.Pod("volumes", "wait", "/shared/ready", "then", "cat", "/shared/ready", "/config/COLOR", "/renamed/tint", "/secret/password", "/pod/labels",
+	p := t.Pod("volumes", "wait", "/shared/ready", "then", "cat", "/shared/ready", "/config/COLOR", "/renamed/tint",
+		"/secret/password", "/pod/labels",
 		"then", "echo", "", "then", "stat", "/secret/..data/password", "/scratch")
-	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "writer", Image: t.Image, Args: []string{"write", "/shared/ready", "written\n"}})
+	p.Spec.Containers = append(p.Spec.Containers,
+		corev1.Container{Name: "writer", Image: t.Image, Args: []string{"write", "/shared/ready", "written\n"}})
 	shared(p, "/shared")
 	local := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	for name, source := range map[string]corev1.VolumeSource{
@@ -61,7 +68,8 @@ func volumes(ctx context.Context, t *suite.T) {
 		"scratch": {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
 	} {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
-		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	}
 	lines := outputOf(ctx, t, p)
 	t.Expect(lines).To(HaveExactElements("written", `bluebluehiddenapp="volumes"`,
@@ -71,17 +79,20 @@ func volumes(ctx context.Context, t *suite.T) {
 func volumeUpdate(ctx context.Context, t *suite.T) {
 	configure(ctx, t)
 	p := server(t, "watching")
-	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "config",
+		VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}}
 	t.CreatePod(ctx, p)
 	running(ctx, t, "watching")
-	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "config", types.MergePatchType, []byte(`{"data":{"COLOR":"red","SIZE":"10"}}`), metav1.PatchOptions{})
+	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "config", types.MergePatchType,
+		[]byte(`{"data":{"COLOR":"red","SIZE":"10"}}`), metav1.PatchOptions{})
 	t.Must(err, "change the config map")
-	// Kubelets may take their sync period and the delay of their cache, together up to two minutes, and one with a changed
-	// annotation less: https://kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap/.
+	// Kubelets may take their sync period and the delay of their cache, together up to two minutes, and one with a
+	// changed annotation less: https://kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap/.
 	read := func(ctx context.Context) (string, error) {
-		out, _, err := execute(ctx, t, "watching", "", "testimage", "cat", "/config/..data/COLOR", "/config/..data/SIZE")
+		out, _, err := execute(ctx, t, "watching", "", "testimage", "cat", "/config/..data/COLOR",
+			"/config/..data/SIZE")
 		return out, err
 	}
 	t.Eventually(read).WithContext(ctx).WithTimeout(volumeDelay).WithPolling(volumeDelay / 200).Should(Equal("red10"))
@@ -89,12 +100,14 @@ func volumeUpdate(ctx context.Context, t *suite.T) {
 
 func missingConfig(ctx context.Context, t *suite.T) {
 	p := t.Pod("waiting", "cat", "/config/COLOR")
-	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "config",
+		VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}}
 	t.CreatePod(ctx, p)
 	events := func(ctx context.Context) ([]corev1.Event, error) {
-		list, err := t.Client.CoreV1().Events(t.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=waiting,reason=FailedMount"})
+		list, err := t.Client.CoreV1().Events(t.Namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=waiting,reason=FailedMount"})
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +122,8 @@ func missingConfig(ctx context.Context, t *suite.T) {
 
 func serviceAccountToken(ctx context.Context, t *suite.T) {
 	const dir = "/var/run/secrets/kubernetes.io/serviceaccount"
-	p := t.Pod("identified", "cat", dir+"/namespace", "then", "echo", "", "then", "cat", dir+"/ca.crt", "then", "stat", dir+"/token")
+	p := t.Pod("identified", "cat", dir+"/namespace", "then", "echo", "", "then", "cat", dir+"/ca.crt", "then", "stat",
+		dir+"/token")
 	p.Spec.AutomountServiceAccountToken = ptr.To(true)
 	lines := outputOf(ctx, t, p)
 	t.Expect(lines[0]).To(Equal(t.Namespace))

@@ -1,4 +1,4 @@
-// Package proxy holds the cases that judge kube-proxy: that cluster IPs lead to endpoints, by which protocols and ports
+// Package proxy holds the cases that test kube-proxy: that cluster IPs lead to endpoints, by which protocols and ports
 // and to which endpoints, traffic policies, and the addresses of a Service that lead in from outside.
 package proxy
 

@@ -108,7 +108,7 @@ func nodeClient(ctx context.Context, t *suite.T) {
 	}
 }
 
-// kubernetes asks for something that every account may see.
+// kubernetes requests a path that every account may read.
 func kubernetes(ctx context.Context, t *suite.T) {
 	client := traffic.Client(t, "client")
 	client.Spec.AutomountServiceAccountToken = ptr.To(true)

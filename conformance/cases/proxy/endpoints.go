@@ -117,7 +117,8 @@ func headless(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web", traffic.Headless)
 	t.Expect(service.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 	ip := traffic.Start(ctx, t, traffic.Client(t, "client"), traffic.Server(t, "server", "web"))["server"].Status.PodIP
-	traffic.Answers(ctx, t, "an answer at the pod's port", traffic.Get(t, "client", ip, traffic.HTTPPort), Equal("server"))
+	traffic.Answers(ctx, t, "an answer at the pod's port", traffic.Get(t, "client", ip, traffic.HTTPPort),
+		Equal("server"))
 	traffic.Blocked(ctx, t, "no answer at the Service's port", traffic.Get(t, "client", ip, 80))
 }
 
@@ -168,7 +169,8 @@ func internalLocal(ctx context.Context, t *suite.T) {
 		traffic.OnNode(traffic.Server(t, "server-1", "web"), nodes[1].Name))
 	for client, server := range map[string]string{"client-0": "server-0", "client-1": "server-1"} {
 		attempt := traffic.Get(t, client, service.Spec.ClusterIP, 80)
-		suite.WaitFor(ctx, t, "answers to "+client+" of its node alone", traffic.Names(8, attempt), Equal([]string{server}))
+		suite.WaitFor(ctx, t, "answers to "+client+" of its node alone", traffic.Names(8, attempt),
+			Equal([]string{server}))
 	}
 }
 
@@ -176,7 +178,8 @@ func internalLocalNone(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web", localOnly)
 	nodes := traffic.Nodes(ctx, t)
 	traffic.Start(ctx, t,
-		traffic.OnNode(traffic.Client(t, "near"), nodes[0].Name), traffic.OnNode(traffic.Client(t, "far"), nodes[1].Name),
+		traffic.OnNode(traffic.Client(t, "near"), nodes[0].Name),
+		traffic.OnNode(traffic.Client(t, "far"), nodes[1].Name),
 		traffic.OnNode(traffic.Server(t, "server", "web"), nodes[0].Name))
 	traffic.Answers(ctx, t, "an answer on the endpoint's node", traffic.Get(t, "near", service.Spec.ClusterIP, 80),
 		Equal("server"))

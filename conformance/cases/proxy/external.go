@@ -34,7 +34,8 @@ func nodePortUDP(ctx context.Context, t *suite.T) {
 	traffic.Start(ctx, t, traffic.Client(t, "client"), traffic.Server(t, "server", "web"))
 	for _, node := range traffic.Nodes(ctx, t) {
 		traffic.Answers(ctx, t, "an answer at node "+node.Name,
-			traffic.Datagram(t, "client", traffic.InternalIP(t, node), service.Spec.Ports[0].NodePort), HavePrefix("server "))
+			traffic.Datagram(t, "client", traffic.InternalIP(t, node), service.Spec.Ports[0].NodePort),
+			HavePrefix("server "))
 	}
 }
 
@@ -51,7 +52,7 @@ func nodePortRemoved(ctx context.Context, t *suite.T) {
 		Equal("server"))
 }
 
-// externalLocal asks from the network of another node, which is outside of the pod network.
+// externalLocal connects from the network of another node, which is outside of the pod network.
 func externalLocal(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web", withNodePort, externalLocalPolicy)
 	nodes := traffic.Nodes(ctx, t)
@@ -93,7 +94,7 @@ func outsideIP(service *corev1.Service) string {
 	return documented
 }
 
-// externalIP can't be judged where an admission plug-in forbids external IPs.
+// externalIP can't be verified where an admission plug-in forbids external IPs.
 func externalIP(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web")
 	service.Spec.ExternalIPs = []string{outsideIP(service)}
@@ -145,7 +146,7 @@ func sourceRanges(ctx context.Context, t *suite.T) {
 	traffic.Answers(ctx, t, "an answer to the client outside without ranges", outside, Equal("server"))
 }
 
-// healthCheckNodePort asks from the network of each node, which every node answers.
+// healthCheckNodePort connects from the network of each node, and every node responds.
 func healthCheckNodePort(ctx context.Context, t *suite.T) {
 	service := traffic.Expose(ctx, t, "web", balanced, externalLocalPolicy)
 	port := service.Spec.HealthCheckNodePort
@@ -159,8 +160,10 @@ func healthCheckNodePort(ctx context.Context, t *suite.T) {
 	}
 	suite.WaitFor(ctx, t, "a healthy answer of the endpoint's node", check(nodes[0]), HaveField("OK", BeTrue()))
 	for _, node := range nodes[1:] {
-		suite.WaitFor(ctx, t, "an unhealthy answer of node "+node.Name, check(node), traffic.Fails(ContainSubstring("503")))
+		suite.WaitFor(ctx, t, "an unhealthy answer of node "+node.Name, check(node),
+			traffic.Fails(ContainSubstring("503")))
 	}
 	traffic.Remove(ctx, t, "server")
-	suite.WaitFor(ctx, t, "an unhealthy answer without endpoint", check(nodes[0]), traffic.Fails(ContainSubstring("503")))
+	suite.WaitFor(ctx, t, "an unhealthy answer without endpoint", check(nodes[0]),
+		traffic.Fails(ContainSubstring("503")))
 }

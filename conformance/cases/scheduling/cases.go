@@ -1,4 +1,4 @@
-// Package scheduling holds the cases that judge the scheduler: which pods get which nodes, and what is said of those
+// Package scheduling holds the cases that test the scheduler: which pods get which nodes, and what is said of those
 // that get none.
 package scheduling
 
@@ -22,23 +22,28 @@ const (
 	taints     = "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/"
 	resources  = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#how-pods-with-resource-requests-are-scheduled"
 	readiness  = "https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/"
+	volumes    = "https://kubernetes.io/docs/concepts/storage/persistent-volumes/"
+	classes    = "https://kubernetes.io/docs/concepts/storage/storage-classes/"
+	devices    = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 	conditions = "https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions"
 )
 
 // Cases returns the cases of the scheduler. They use nodes of their own making that exist only in the API, so that they
-// judge the scheduler alone.
+// test the scheduler alone.
 func Cases() []suite.Case {
 	all := []suite.Case{
 		{ID: "scheduling/fit", Run: fit, Reference: resources,
 			Requirement: "A pod MUST be bound to a node whose free capacity covers its requests."},
 		{ID: "scheduling/refusal", Run: refusal, Reference: conditions,
-			Requirement: "A pod that fits nowhere MUST stay pending with PodScheduled=False, reason Unschedulable and a message that counts the nodes by reason."},
+			Requirement: "A pod that fits nowhere MUST stay pending with PodScheduled=False, reason Unschedulable and a " +
+				"message that counts the nodes by reason."},
 		{ID: "scheduling/late-capacity", Run: lateCapacity, Reference: resources,
 			Requirement: "A pod that waits for capacity MUST be bound once a pod that held it is gone."},
 		{ID: "scheduling/late-node", Run: lateNode, Reference: assign,
 			Requirement: "A pod that no node suits MUST be bound once a node that suits it appears."},
 		{ID: "scheduling/taint", Run: taint, Reference: taints,
-			Requirement: "A pod MUST NOT be bound to a node with a NoSchedule taint that it does not tolerate, and may be when it does."},
+			Requirement: "A pod MUST NOT be bound to a node with a NoSchedule taint that it does not tolerate, and may be " +
+				"when it does."},
 		{ID: "scheduling/unschedulable", Run: unschedulable, Reference: taints,
 			Requirement: "A pod MUST NOT be bound to a node with spec.unschedulable until that is lifted."},
 		{ID: "scheduling/node-selector", Run: nodeSelector, Reference: assign + "#nodeselector",
@@ -51,8 +56,45 @@ func Cases() []suite.Case {
 			Requirement: "Pods of equal requests MUST be spread over equal nodes."},
 		{ID: "scheduling/gates", Run: gates, Reference: readiness,
 			Requirement: "A pod with scheduling gates MUST NOT be bound, and say so, until the last gate is removed."},
-		{ID: "scheduling/priority", Run: priority, Reference: "https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
+		{ID: "scheduling/priority", Run: priority, Serial: true,
+			Reference:   "https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
 			Requirement: "Of the pods that wait for the same capacity, the one of higher priority MUST be bound first."},
+		{ID: "scheduling/volume-missing", Run: volumeMissing, Needs: []suite.Feature{suite.HasControllers},
+			Reference: volumes + "#claims-as-volumes",
+			Requirement: "A pod whose claim does not exist MUST stay pending and name it, and be bound once the claim is " +
+				"there and bound."},
+		{ID: "scheduling/volume-affinity", Run: volumeAffinity, Needs: []suite.Feature{suite.HasControllers},
+			Reference:   volumes + "#node-affinity",
+			Requirement: "A pod MUST be bound only to nodes that the node affinity of its claim's volume selects."},
+		{ID: "scheduling/volume-wait", Run: volumeWait, Needs: []suite.Feature{suite.HasControllers},
+			Reference: classes + "#volume-binding-mode",
+			Requirement: "A claim of a class with WaitForFirstConsumer MUST be bound to a volume that suits its pod's node, " +
+				"before the pod is."},
+		{ID: "scheduling/volume-provision", Run: volumeProvision, Needs: []suite.Feature{suite.HasControllers},
+			Reference: classes + "#volume-binding-mode",
+			Requirement: "A claim that is provisioned for its first consumer MUST be annotated with the node that the " +
+				"scheduler chose."},
+		{ID: "scheduling/volume-once-pod", Run: volumeOncePod, Needs: []suite.Feature{suite.HasControllers},
+			Reference: volumes + "#access-modes",
+			Requirement: "A pod MUST NOT be bound while another one uses the same ReadWriteOncePod claim, and be bound once " +
+				"it is gone."},
+		{ID: "scheduling/device-claim", Run: deviceClaim, Needs: []suite.Feature{suite.HasControllers}, Reference: devices,
+			Requirement: "A pod with a ResourceClaim MUST be bound where the claim gets its devices, which no other claim " +
+				"MUST get until no pod uses them."},
+		{ID: "scheduling/device-claim-missing", Run: deviceClaimMissing, Needs: []suite.Feature{suite.HasControllers},
+			Reference:   devices,
+			Requirement: "A pod whose ResourceClaim does not exist MUST NOT be bound until it does."},
+		{ID: "scheduling/device-taint", Run: deviceTaint, Needs: []suite.Feature{suite.HasControllers},
+			Reference:   devices + "#device-taints-and-tolerations",
+			Requirement: "A device with a NoSchedule taint MUST be allocated only to claims that tolerate it."},
+		{ID: "scheduling/device-alternatives", Run: deviceAlternatives, Needs: []suite.Feature{suite.HasControllers},
+			Reference: devices + "#prioritized-list",
+			Requirement: "Of a request's alternatives, the first that can be had MUST be allocated, and nodes that have " +
+				"earlier ones be preferred."},
+		{ID: "scheduling/device-template", Run: deviceTemplate, Needs: []suite.Feature{suite.HasControllers},
+			Reference: devices,
+			Requirement: "A pod with a ResourceClaimTemplate MUST get a claim of its own, be bound where that is allocated, " +
+				"and take it along when it goes."},
 	}
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Scheduler, "0.1"
@@ -64,16 +106,20 @@ func Cases() []suite.Case {
 // label keeps each case's pods on the nodes that it made.
 const label = "conformance.quintet.dev/case"
 
-// addNode makes a ready node of 1 CPU, 1 GiB and 10 pods that no kubelet stands behind. It carries a taint that only the
-// case's own pods tolerate, so that other work in the cluster keeps off it.
+// addNode makes a ready node of 1 CPU, 1 GiB and 10 pods that no kubelet stands behind. It carries a taint that only
+// the case's own pods tolerate, so that other work in the cluster keeps off it.
 func addNode(ctx context.Context, t *suite.T, name string, change func(*corev1.Node)) string {
 	capacity := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("10"),
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		corev1.ResourcePods: resource.MustParse("10"),
 	}
 	full := t.Namespace + "-" + name
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{label: t.Namespace, "kubernetes.io/hostname": full, "name": name, "quintet.dev/hollow": "true"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: label, Value: t.Namespace, Effect: corev1.TaintEffectNoSchedule}}},
+		ObjectMeta: metav1.ObjectMeta{Name: full,
+			Labels: map[string]string{label: t.Namespace, "kubernetes.io/hostname": full, "name": name,
+				"quintet.dev/hollow": "true"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: label, Value: t.Namespace,
+			Effect: corev1.TaintEffectNoSchedule}}},
 	}
 	if change != nil {
 		change(node)
@@ -82,7 +128,8 @@ func addNode(ctx context.Context, t *suite.T, name string, change func(*corev1.N
 	created, err := t.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	t.Must(err, "create node %s", full)
 	created.Status = corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Conformance", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Conformance", LastHeartbeatTime: metav1.Now(),
+		LastTransitionTime: metav1.Now(),
 	}}}
 	status, err := json.Marshal(map[string]any{"status": created.Status})
 	t.Must(err, "encode the status")
@@ -92,8 +139,8 @@ func addNode(ctx context.Context, t *suite.T, name string, change func(*corev1.N
 	return full
 }
 
-// untaint lifts a taint that the API server gives by itself. A cluster with a node lifecycle controller lifts it too, and may
-// be faster; this serves those without.
+// untaint lifts a taint that the API server gives by itself. A cluster with a node lifecycle controller lifts it too,
+// and may be faster; this serves those without.
 func untaint(ctx context.Context, t *suite.T, node, key string) {
 	nodes := t.Client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -102,7 +149,8 @@ func untaint(ctx context.Context, t *suite.T, node, key string) {
 			return err
 		}
 		before := len(read.Spec.Taints)
-		read.Spec.Taints = slices.DeleteFunc(read.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+		read.Spec.Taints = slices.DeleteFunc(read.Spec.Taints,
+			func(taint corev1.Taint) bool { return taint.Key == key })
 		if len(read.Spec.Taints) == before {
 			return nil
 		}
@@ -137,12 +185,14 @@ func place(ctx context.Context, t *suite.T, p *corev1.Pod) string {
 }
 
 func bound(ctx context.Context, t *suite.T, name string) string {
-	return suite.WaitFor(ctx, t, "pod "+name+" bound", t.GetPod(name), HaveField("Spec.NodeName", Not(BeEmpty()))).Spec.NodeName
+	return suite.WaitFor(ctx, t, "pod "+name+" bound", t.GetPod(name),
+		HaveField("Spec.NodeName", Not(BeEmpty()))).Spec.NodeName
 }
 
 // refused waits until the scheduler has said no to a pod, and returns the condition.
 func refused(ctx context.Context, t *suite.T, name string) corev1.PodCondition {
-	p := suite.WaitFor(ctx, t, "pod "+name+" refused", t.GetPod(name), WithTransform(scheduled, HaveField("Status", corev1.ConditionFalse)))
+	p := suite.WaitFor(ctx, t, "pod "+name+" refused", t.GetPod(name),
+		WithTransform(scheduled, HaveField("Status", corev1.ConditionFalse)))
 	t.Expect(p.Spec.NodeName).To(BeEmpty())
 	return scheduled(p)
 }
@@ -159,5 +209,6 @@ func scheduled(p *corev1.Pod) corev1.PodCondition {
 // remove deletes a pod at once: no kubelet would do it on a node that exists only in the API.
 func remove(ctx context.Context, t *suite.T, name string) {
 	now := int64(0)
-	t.Must(t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}), "delete pod %s", name)
+	t.Must(t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}),
+		"delete pod %s", name)
 }

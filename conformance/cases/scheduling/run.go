@@ -3,6 +3,7 @@ package scheduling
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,8 @@ func refusal(ctx context.Context, t *suite.T) {
 	t.Expect(condition.Reason).To(Equal(corev1.PodReasonUnschedulable))
 	t.Expect(condition.Message).To(MatchRegexp(`^0/\d+ nodes are available: .*2 Insufficient cpu`))
 	events := func(ctx context.Context) ([]corev1.Event, error) {
-		list, err := t.Client.CoreV1().Events(t.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=huge,reason=FailedScheduling"})
+		list, err := t.Client.CoreV1().Events(t.Namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=huge,reason=FailedScheduling"})
 		if err != nil {
 			return nil, err
 		}
@@ -57,22 +59,26 @@ func lateNode(ctx context.Context, t *suite.T) {
 
 func taint(ctx context.Context, t *suite.T) {
 	node := addNode(ctx, t, "tainted", func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints,
+			corev1.Taint{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule})
 	})
 	t.CreatePod(ctx, pod(t, "plain", nil))
 	t.Expect(refused(ctx, t, "plain").Message).To(ContainSubstring("untolerated taint"))
 	tolerant := pod(t, "tolerant", func(p *corev1.Pod) {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule})
+		p.Spec.Tolerations = append(p.Spec.Tolerations,
+			corev1.Toleration{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule})
 	})
 	t.Expect(place(ctx, t, tolerant)).To(Equal(node))
-	suite.Never(ctx, t, "the pod without toleration is bound", t.GetPod("plain"), HaveField("Spec.NodeName", Not(BeEmpty())))
+	suite.Never(ctx, t, "the pod without toleration is bound", t.GetPod("plain"),
+		HaveField("Spec.NodeName", Not(BeEmpty())))
 }
 
 func unschedulable(ctx context.Context, t *suite.T) {
 	node := addNode(ctx, t, "cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	t.CreatePod(ctx, pod(t, "early", nil))
 	t.Expect(refused(ctx, t, "early").Message).To(ContainSubstring("unschedulable"))
-	_, err := t.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{})
+	_, err := t.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
+		[]byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{})
 	t.Must(err, "uncordon the node")
 	untaint(ctx, t, node, corev1.TaintNodeUnschedulable)
 	t.Expect(bound(ctx, t, "early")).To(Equal(node))
@@ -95,7 +101,8 @@ func nodeAffinity(ctx context.Context, t *suite.T) {
 	b := addNode(ctx, t, "b", zone("b"))
 	c := addNode(ctx, t, "c", zone("c"))
 	term := func(operator corev1.NodeSelectorOperator, zones ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: zones}}}
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone",
+			Operator: operator, Values: zones}}}
 	}
 	affine := func(preferred string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -143,14 +150,16 @@ func gates(ctx context.Context, t *suite.T) {
 	}))
 	t.Expect(refused(ctx, t, "gated").Reason).To(Equal(corev1.PodReasonSchedulingGated))
 	suite.Never(ctx, t, "the gated pod is bound", t.GetPod("gated"), HaveField("Spec.NodeName", Not(BeEmpty())))
-	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "gated", types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "gated", types.MergePatchType,
+		[]byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
 	t.Must(err, "remove the gate")
 	t.Expect(bound(ctx, t, "gated")).To(Equal(node))
 }
 
 // createClass makes a priority class and returns its name.
 func createClass(ctx context.Context, t *suite.T, value int32) string {
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", t.Namespace, value)}, Value: value}
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", t.Namespace, value)},
+		Value: value}
 	_, err := t.Client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{})
 	t.Must(err, "create the priority class")
 	t.Cleanup(func(ctx context.Context) {
@@ -159,6 +168,12 @@ func createClass(ctx context.Context, t *suite.T, value int32) string {
 	return class.Name
 }
 
+// longestBackoff is how long schedulers let a pod wait at most before it is tried again, and a bit
+// (https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/, podMaxBackoffSeconds).
+const longestBackoff = 11 * time.Second
+
+// priority is verified alone: what happens in the cluster meanwhile has pods tried again, and one that just was backs
+// off while others are bound.
 func priority(ctx context.Context, t *suite.T) {
 	node := addNode(ctx, t, "only", nil)
 	of := func(class string) func(*corev1.Pod) {
@@ -167,7 +182,7 @@ func priority(ctx context.Context, t *suite.T) {
 			cpu("800m")(p)
 		}
 	}
-	// What holds the node may not be preempted by anybody who waits for it.
+	// The pod on the node may not be preempted by any pod that waits for it.
 	place(ctx, t, pod(t, "holder", of(createClass(ctx, t, 2000))))
 	for _, name := range []string{"low-1", "low-2"} {
 		t.CreatePod(ctx, pod(t, name, cpu("800m")))
@@ -175,8 +190,12 @@ func priority(ctx context.Context, t *suite.T) {
 	}
 	t.CreatePod(ctx, pod(t, "high", of(createClass(ctx, t, 1000))))
 	refused(ctx, t, "high")
-	// A pod that was just refused backs off for a second; after that all three wait alike.
 	suite.Never(ctx, t, "a pod is bound to the full node", t.GetPod("high"), HaveField("Spec.NodeName", Not(BeEmpty())))
+	// A pod that was refused backs off, the longer the more often; after that all three wait alike.
+	select {
+	case <-ctx.Done():
+	case <-time.After(longestBackoff):
+	}
 	remove(ctx, t, "holder")
 	t.Expect(bound(ctx, t, "high")).To(Equal(node))
 	for _, name := range []string{"low-1", "low-2"} {

@@ -27,8 +27,8 @@ type Result struct {
 // Attempt is something that a pod tries. Its error means that nothing was tried, which tells nothing of the network.
 type Attempt func(ctx context.Context) (Result, error)
 
-// patience bounds one attempt: blocked traffic costs that much, and what passes takes far less.
-const patience = "--timeout=1s"
+// attemptTimeout bounds one attempt: blocked traffic takes that long, allowed traffic much less.
+const attemptTimeout = "--timeout=1s"
 
 // failedAttempt is the exit code of the test image where the network failed, and not the command line or the container.
 const failedAttempt = 1
@@ -63,12 +63,12 @@ func Local(t *suite.T, pod, host string, port int32) Attempt {
 
 // GetPath is an HTTP request for a path, without its leading slash. A status of 400 or more is a failure that names it.
 func GetPath(t *suite.T, pod, host string, port int32, path string) Attempt {
-	return Try(t, pod, "get", "http://"+HostPort(host, port)+"/"+path, patience)
+	return Try(t, pod, "get", "http://"+HostPort(host, port)+"/"+path, attemptTimeout)
 }
 
 // Datagram sends one datagram: the answer is the name of the pod that answers and the address that it sees.
 func Datagram(t *suite.T, pod, host string, port int32, options ...string) Attempt {
-	return Try(t, pod, append([]string{"datagram", HostPort(host, port), patience}, options...)...)
+	return Try(t, pod, append([]string{"datagram", HostPort(host, port), attemptTimeout}, options...)...)
 }
 
 // HostPort joins an address of any family and a port.

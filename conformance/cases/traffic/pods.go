@@ -29,14 +29,15 @@ func Server(t *suite.T, name, app string) *corev1.Pod {
 	p := t.Pod(name, "serve", "--text="+name, "--http=:8080,:8081", "--udp=:8082")
 	p.Labels = map[string]string{"app": app}
 	p.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	// Ready is what serves: an address that nothing listens on yet would look blocked.
+	// Ready waits until the server listens: an address without a listener would look blocked.
 	p.Spec.Containers[0].ReadinessProbe = httpProbe("/healthz")
 	return p
 }
 
 func httpProbe(path string) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(HTTPPort)}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path,
+			Port: intstr.FromInt32(HTTPPort)}},
 		PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5,
 	}
 }
@@ -117,7 +118,7 @@ func Label(ctx context.Context, t *suite.T, pod, key, value string) {
 	t.Must(err, "label pod %s", pod)
 }
 
-// InNamespace makes one more namespace, with a label, and returns the case as it looks from there. The namespace is
+// InNamespace creates another namespace, with a label, and returns the case in it. The namespace is
 // deleted after the case.
 func InNamespace(ctx context.Context, t *suite.T, key, value string) *suite.T {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -157,7 +158,8 @@ func InternalIP(t *suite.T, node corev1.Node) string {
 			return address.Address
 		}
 	}
-	t.Expect(node.Status.Addresses).To(ContainElement(HaveField("Type", corev1.NodeInternalIP)), "addresses of "+node.Name)
+	t.Expect(node.Status.Addresses).To(ContainElement(HaveField("Type", corev1.NodeInternalIP)),
+		"addresses of "+node.Name)
 	return ""
 }
 

@@ -1,4 +1,4 @@
-// Package workloads holds the cases that judge the controllers: that what is wanted comes to be, and what is no longer
+// Package workloads holds the cases that test the controllers: that what is wanted comes to be, and what is no longer
 // wanted goes.
 package workloads
 
@@ -26,15 +26,22 @@ func Cases() []suite.Case {
 			Requirement: "A ReplicaSet MUST replace a pod that is deleted, and remove the surplus when scaled down."},
 		{ID: "workloads/replicaset-adopts", Run: replicaSetAdopts, Reference: replicaSets + "#non-template-pod-acquisitions",
 			Requirement: "A ReplicaSet MUST adopt matching pods that nobody owns, and release pods that cease to match."},
-		{ID: "workloads/deployment-rolls", Run: deploymentRolls, Reference: deployments + "#rolling-update-deployment", Needs: pods,
-			Requirement: "A changed Deployment MUST replace its pods without ever going below its available or above its surged number."},
-		{ID: "workloads/deployment-rolls-back", Run: deploymentRollsBack, Reference: deployments + "#rolling-back-a-deployment", Needs: pods,
-			Requirement: "A Deployment whose earlier template is restored MUST go back to the ReplicaSet of that template under a new revision."},
+		{ID: "workloads/deployment-rolls", Run: deploymentRolls, Reference: deployments + "#rolling-update-deployment",
+			Needs: pods,
+			Requirement: "A changed Deployment MUST replace its pods without ever going below its available or above its " +
+				"surged number."},
+		{ID: "workloads/deployment-rolls-back", Run: deploymentRollsBack,
+			Reference: deployments + "#rolling-back-a-deployment", Needs: pods,
+			Requirement: "A Deployment whose earlier template is restored MUST go back to the ReplicaSet of that template " +
+				"under a new revision."},
 		{ID: "workloads/deployment-stuck", Run: deploymentStuck, Reference: deployments + "#failed-deployment", Needs: pods,
-			Requirement: "A rollout that makes no progress MUST report Progressing=False with ProgressDeadlineExceeded and keep the old pods."},
-		{ID: "workloads/deployment-recreate", Run: deploymentRecreate, Reference: deployments + "#recreate-deployment", Needs: pods,
+			Requirement: "A rollout that makes no progress MUST report Progressing=False with ProgressDeadlineExceeded and " +
+				"keep the old pods."},
+		{ID: "workloads/deployment-recreate", Run: deploymentRecreate, Reference: deployments + "#recreate-deployment",
+			Needs:       pods,
 			Requirement: "A Deployment of type Recreate MUST NOT start new pods before all old ones are gone."},
-		{ID: "workloads/deployment-paused", Run: deploymentPaused, Reference: deployments + "#pausing-and-resuming-a-deployment",
+		{ID: "workloads/deployment-paused", Run: deploymentPaused,
+			Reference:   deployments + "#pausing-and-resuming-a-deployment",
 			Requirement: "A paused Deployment MUST NOT roll out a new template until it is resumed."},
 		{ID: "workloads/gc-background", Run: gcBackground, Reference: collection + "#background-deletion",
 			Requirement: "Deleting an owner in the background MUST remove it at once and its dependents soon after."},
@@ -45,13 +52,16 @@ func Cases() []suite.Case {
 		{ID: "workloads/gc-absent-owner", Run: gcAbsentOwner, Reference: collection,
 			Requirement: "An object whose only owner does not exist MUST be collected."},
 		{ID: "workloads/namespace-deletion", Run: namespaceDeletion, Reference: namespaces,
-			Requirement: "A deleted namespace MUST take all its objects with it, refuse new ones meanwhile, and be gone in the end."},
+			Requirement: "A deleted namespace MUST take all its objects with it, refuse new ones meanwhile, and be gone in " +
+				"the end."},
 		{ID: "workloads/service-account", Run: serviceAccount, Reference: accounts,
-			Requirement: "Every namespace MUST have a default service account and the cluster's root certificate, restored when deleted."},
+			Requirement: "Every namespace MUST have a default service account and the cluster's root certificate, restored " +
+				"when deleted."},
 		{ID: "workloads/endpoint-slices", Run: endpointSlices, Reference: slices, Needs: pods,
 			Requirement: "The EndpointSlices of a Service MUST name its ready pods, and cease to name those that are gone."},
 		{ID: "workloads/kubelet-certificate", Run: kubeletCertificate, Reference: signing,
-			Requirement: "A kubelet's request for a client certificate MUST be approved and signed, and one for another node's name not."},
+			Requirement: "A kubelet's request for a client certificate MUST be approved and signed, and one for another " +
+				"node's name not."},
 	}
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Controllers, "0.1"

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"time"
 
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -29,7 +30,8 @@ func serviceAccount(ctx context.Context, t *suite.T) {
 	root := func(ctx context.Context) (*corev1.ConfigMap, error) {
 		return t.Client.CoreV1().ConfigMaps(t.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 	}
-	suite.WaitFor(ctx, t, "the root certificate", root, HaveField("Data", HaveKeyWithValue("ca.crt", ContainSubstring("BEGIN CERTIFICATE"))))
+	suite.WaitFor(ctx, t, "the root certificate", root,
+		HaveField("Data", HaveKeyWithValue("ca.crt", ContainSubstring("BEGIN CERTIFICATE"))))
 	t.Must(accounts.Delete(ctx, "default", metav1.DeleteOptions{}), "delete the default account")
 	suite.WaitFor(ctx, t, "a new default account", account, HaveField("UID", Not(Equal(first.UID))))
 }
@@ -37,16 +39,19 @@ func serviceAccount(ctx context.Context, t *suite.T) {
 func endpointSlices(ctx context.Context, t *suite.T) {
 	_, err := t.Client.CoreV1().Services(t.Namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 	}, metav1.CreateOptions{})
 	t.Must(err, "create the service")
 	set := t.ReplicaSet("web", 2)
 	_, err = t.Client.AppsV1().ReplicaSets(t.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	t.Must(err, "create the replica set")
-	pods := suite.WaitFor(ctx, t, "two ready pods", t.ListPods("app=web"), And(HaveLen(2), HaveEach(Satisfy(func(p corev1.Pod) bool { return isReady(&p) }))))
+	pods := suite.WaitFor(ctx, t, "two ready pods", t.ListPods("app=web"),
+		And(HaveLen(2), HaveEach(Satisfy(func(p corev1.Pod) bool { return isReady(&p) }))))
 
 	ready := func(ctx context.Context) ([]string, error) {
-		list, err := t.Client.DiscoveryV1().EndpointSlices(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+		list, err := t.Client.DiscoveryV1().EndpointSlices(t.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +66,8 @@ func endpointSlices(ctx context.Context, t *suite.T) {
 		return addresses, nil
 	}
 	suite.WaitFor(ctx, t, "both pods in the slices", ready, ConsistOf(pods[0].Status.PodIP, pods[1].Status.PodIP))
-	_, err = t.Client.AppsV1().ReplicaSets(t.Namespace).Patch(ctx, "web", "application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+	_, err = t.Client.AppsV1().ReplicaSets(t.Namespace).Patch(ctx, "web", "application/merge-patch+json",
+		[]byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
 	t.Must(err, "scale down")
 	left := suite.WaitFor(ctx, t, "one pod", t.ListPods("app=web"), HaveLen(1))
 	suite.WaitFor(ctx, t, "one pod in the slices", ready, ConsistOf(left[0].Status.PodIP))
@@ -82,8 +88,9 @@ func kubeletCertificate(ctx context.Context, t *suite.T) {
 	group := "conformance:" + t.Namespace
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: t.Namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:nodeclient"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "system:certificates.k8s.io:certificatesigningrequests:nodeclient"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}},
 	}
 	bootstrap := binding.DeepCopy()
 	bootstrap.Name, bootstrap.RoleRef.Name = t.Namespace+"-create", "system:node-bootstrapper"
@@ -96,27 +103,36 @@ func kubeletCertificate(ctx context.Context, t *suite.T) {
 	}
 	request := func(name, forNode string, asGroup string) {
 		config := rest.CopyConfig(t.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: "conformance:" + name, Groups: []string{asGroup, "system:authenticated"}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: "conformance:" + name,
+			Groups: []string{asGroup, "system:authenticated"}}
 		as, err := suite.Connect(config, t.Image)
 		t.Must(err, "connect")
-		_, err = as.Client.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
+		wanted := &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: t.Namespace + "-" + name},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Request: nodeRequest(t, forNode), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-			}}, metav1.CreateOptions{})
-		t.Must(err, "create the request")
+			}}
+		// Servers hear of the binding a moment later.
+		t.Eventually(func() error {
+			_, err := as.Client.CertificatesV1().CertificateSigningRequests().Create(ctx, wanted,
+				metav1.CreateOptions{})
+			return err
+		}).WithContext(ctx).WithTimeout(10*time.Second).Should(Succeed(), "create the request")
 		t.Cleanup(func(ctx context.Context) {
-			_ = t.Client.CertificatesV1().CertificateSigningRequests().Delete(ctx, t.Namespace+"-"+name, metav1.DeleteOptions{})
+			_ = t.Client.CertificatesV1().CertificateSigningRequests().Delete(ctx, t.Namespace+"-"+name,
+				metav1.DeleteOptions{})
 		})
 	}
 	read := func(name string) func(ctx context.Context) (*certificatesv1.CertificateSigningRequest, error) {
 		return func(ctx context.Context) (*certificatesv1.CertificateSigningRequest, error) {
-			return t.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, t.Namespace+"-"+name, metav1.GetOptions{})
+			return t.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, t.Namespace+"-"+name,
+				metav1.GetOptions{})
 		}
 	}
 	request("kubelet", node, group)
-	signed := suite.WaitFor(ctx, t, "a signed certificate", read("kubelet"), HaveField("Status.Certificate", Not(BeEmpty())))
+	signed := suite.WaitFor(ctx, t, "a signed certificate", read("kubelet"),
+		HaveField("Status.Certificate", Not(BeEmpty())))
 	block, _ := pem.Decode(signed.Status.Certificate)
 	t.Expect(block).NotTo(BeNil())
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -124,7 +140,7 @@ func kubeletCertificate(ctx context.Context, t *suite.T) {
 	t.Expect(certificate.Subject.CommonName).To(Equal("system:node:" + node))
 	t.Expect(certificate.ExtKeyUsage).To(ConsistOf(x509.ExtKeyUsageClientAuth))
 
-	// Somebody whom no role allows to be a node may ask, too, but gets nothing without a person's approval.
+	// A request of a user without the permission for nodeclient stays pending until it is approved by hand.
 	other := bootstrap.DeepCopy()
 	other.ResourceVersion, other.UID, other.Name = "", "", t.Namespace+"-other"
 	other.Subjects[0].Name = group + ":other"
@@ -134,5 +150,6 @@ func kubeletCertificate(ctx context.Context, t *suite.T) {
 		_ = t.Client.RbacV1().ClusterRoleBindings().Delete(ctx, other.Name, metav1.DeleteOptions{})
 	})
 	request("stranger", node, group+":other")
-	suite.Never(ctx, t, "a certificate for a stranger", read("stranger"), HaveField("Status.Certificate", Not(BeEmpty())))
+	suite.Never(ctx, t, "a certificate for a stranger", read("stranger"),
+		HaveField("Status.Certificate", Not(BeEmpty())))
 }

@@ -26,7 +26,8 @@ func exists(t *suite.T, name string) func(ctx context.Context) (bool, error) {
 // family makes an owner and two dependents that block its deletion in the foreground.
 func family(ctx context.Context, t *suite.T) types.UID {
 	maps := t.Client.CoreV1().ConfigMaps(t.Namespace)
-	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}},
+		metav1.CreateOptions{})
 	t.Must(err, "create the owner")
 	for _, name := range []string{"child-1", "child-2"} {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{
@@ -38,7 +39,8 @@ func family(ctx context.Context, t *suite.T) types.UID {
 }
 
 func deleteOwner(ctx context.Context, t *suite.T, policy metav1.DeletionPropagation) {
-	t.Must(t.Client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: &policy}), "delete the owner")
+	t.Must(t.Client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, "owner",
+		metav1.DeleteOptions{PropagationPolicy: &policy}), "delete the owner")
 }
 
 func gcBackground(ctx context.Context, t *suite.T) {
@@ -55,7 +57,8 @@ func gcBackground(ctx context.Context, t *suite.T) {
 func gcForeground(ctx context.Context, t *suite.T) {
 	family(ctx, t)
 	hold := `{"metadata":{"finalizers":["conformance.quintet.dev/hold"]}}`
-	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "child-2", types.MergePatchType, []byte(hold), metav1.PatchOptions{})
+	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "child-2", types.MergePatchType, []byte(hold),
+		metav1.PatchOptions{})
 	t.Must(err, "hold a child")
 	deleteOwner(ctx, t, metav1.DeletePropagationForeground)
 	owner, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Get(ctx, "owner", metav1.GetOptions{})
@@ -64,7 +67,8 @@ func gcForeground(ctx context.Context, t *suite.T) {
 	t.Expect(owner.Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents))
 	suite.WaitFor(ctx, t, "child-1 is there", exists(t, "child-1"), BeFalse())
 	suite.Never(ctx, t, "the owner goes before its child", exists(t, "owner"), BeFalse())
-	_, err = t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "child-2", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err = t.Client.CoreV1().ConfigMaps(t.Namespace).Patch(ctx, "child-2", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	t.Must(err, "let the child go")
 	suite.WaitFor(ctx, t, "the owner is there", exists(t, "owner"), BeFalse())
 }
@@ -86,17 +90,19 @@ func gcAbsentOwner(ctx context.Context, t *suite.T) {
 		APIVersion: "v1", Kind: "ConfigMap", Name: "never-was", UID: "11111111-2222-3333-4444-555555555555"}}}}
 	_, err := t.Client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, child, metav1.CreateOptions{})
 	t.Must(err, "create")
-	suite.WaitFor(ctx, t, "the child of nobody is there", exists(t, "lost"), BeFalse())
+	suite.WaitFor(ctx, t, "the child without an owner exists", exists(t, "lost"), BeFalse())
 }
 
 func namespaceDeletion(ctx context.Context, t *suite.T) {
 	spaces := t.Client.CoreV1().Namespaces()
-	space, err := spaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-doomed-"}}, metav1.CreateOptions{})
+	space, err := spaces.Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-doomed-"}}, metav1.CreateOptions{})
 	t.Must(err, "create the namespace")
 	name := space.Name
 	maps := t.Client.CoreV1().ConfigMaps(name)
 	release := func(ctx context.Context) {
-		_, _ = maps.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, _ = maps.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{})
 		_ = spaces.Delete(ctx, name, metav1.DeleteOptions{})
 	}
 	t.Cleanup(release)

@@ -24,14 +24,16 @@ func create(ctx context.Context, t *suite.T, d *appsv1.Deployment) {
 }
 
 func patch(ctx context.Context, t *suite.T, name, body string) *appsv1.Deployment {
-	d, err := t.Client.AppsV1().Deployments(t.Namespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{})
+	d, err := t.Client.AppsV1().Deployments(t.Namespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(body),
+		metav1.PatchOptions{})
 	t.Must(err, "patch the deployment")
 	return d
 }
 
 // template is a patch that gives the pods of a deployment another environment, and so another template.
 func template(version string) string {
-	return `{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"VERSION","value":"` + version + `"}]}]}}}}`
+	return `{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"VERSION","value":"` +
+		version + `"}]}]}}}}`
 }
 
 func get(t *suite.T, name string) func(ctx context.Context) (*appsv1.Deployment, error) {
@@ -44,7 +46,8 @@ func get(t *suite.T, name string) func(ctx context.Context) (*appsv1.Deployment,
 func rolled(replicas int32) func(*appsv1.Deployment) bool {
 	return func(d *appsv1.Deployment) bool {
 		s := d.Status
-		return s.ObservedGeneration == d.Generation && s.Replicas == replicas && s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas
+		return s.ObservedGeneration == d.Generation && s.Replicas == replicas && s.UpdatedReplicas == replicas &&
+			s.AvailableReplicas == replicas
 	}
 }
 
@@ -105,7 +108,8 @@ func takeCensus(ctx context.Context, t *suite.T, app string, act func(), done fu
 		c.see(watch.Event{Type: watch.Added, Object: &list.Items[i]})
 	}
 	c.counts = true
-	w, err := t.Client.CoreV1().Pods(t.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: list.ResourceVersion})
+	w, err := t.Client.CoreV1().Pods(t.Namespace).Watch(ctx,
+		metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: list.ResourceVersion})
 	t.Must(err, "watch pods")
 	defer w.Stop()
 	act()
@@ -146,7 +150,8 @@ func hashOf(ctx context.Context, t *suite.T, app string) string {
 
 func deploymentRolls(ctx context.Context, t *suite.T) {
 	d := t.Deployment("roll", 3)
-	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(1)), MaxSurge: ptr.To(intstr.FromInt32(1))}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+		MaxSurge: ptr.To(intstr.FromInt32(1))}
 	create(ctx, t, d)
 	first := waitRolled(ctx, t, "roll", 3)
 	t.Expect(first.Annotations).To(HaveKeyWithValue(revision, "1"))
@@ -183,9 +188,11 @@ func deploymentStuck(ctx context.Context, t *suite.T) {
 	create(ctx, t, d)
 	waitRolled(ctx, t, "stuck", 2)
 	old := hashOf(ctx, t, "stuck")
-	patch(ctx, t, "stuck", `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"conformance.invalid/no-such-image:1"}]}}}}`)
+	patch(ctx, t, "stuck",
+		`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"conformance.invalid/no-such-image:1"}]}}}}`)
 	suite.WaitFor(ctx, t, "the deadline reported", get(t, "stuck"), HaveField("Status.Conditions", ContainElement(And(
-		HaveField("Type", appsv1.DeploymentProgressing), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", "ProgressDeadlineExceeded")))))
+		HaveField("Type", appsv1.DeploymentProgressing), HaveField("Status", corev1.ConditionFalse),
+		HaveField("Reason", "ProgressDeadlineExceeded")))))
 	pods, err := t.ListPods("app=stuck," + appsv1.DefaultDeploymentUniqueLabelKey + "=" + old)(ctx)
 	t.Must(err, "list the old pods")
 	ready := 0
@@ -215,7 +222,8 @@ func deploymentPaused(ctx context.Context, t *suite.T) {
 	old := hashOf(ctx, t, "pause")
 	patch(ctx, t, "pause", `{"spec":{"paused":true}}`)
 	patched := patch(ctx, t, "pause", template("2"))
-	suite.WaitFor(ctx, t, "the new template observed", get(t, "pause"), HaveField("Status.ObservedGeneration", BeNumerically(">=", patched.Generation)))
+	suite.WaitFor(ctx, t, "the new template observed", get(t, "pause"),
+		HaveField("Status.ObservedGeneration", BeNumerically(">=", patched.Generation)))
 	other := HaveField("Labels", Not(HaveKeyWithValue(appsv1.DefaultDeploymentUniqueLabelKey, old)))
 	suite.Never(ctx, t, "a pod of the new template", t.ListPods("app=pause"), ContainElement(other))
 	patch(ctx, t, "pause", `{"spec":{"paused":false}}`)

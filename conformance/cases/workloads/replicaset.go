@@ -11,7 +11,7 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
-// unplaced keeps a template's pods off every node: the case judges their number, not their running.
+// unplaced keeps a template's pods off every node: the case tests their number, not that they run.
 func unplaced(spec *corev1.PodSpec) {
 	spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "conformance.quintet.dev/unplaced"}}
 }
@@ -62,7 +62,8 @@ func replicaSetHeals(ctx context.Context, t *suite.T) {
 	t.Must(t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, pods[0].Name, metav1.DeleteOptions{}), "delete a pod")
 	suite.WaitFor(ctx, t, "three pods again, the deleted one not among them", living(t, "heal"),
 		And(HaveLen(3), Not(ContainElement(HaveField("Name", pods[0].Name)))))
-	_, err := t.Client.AppsV1().ReplicaSets(t.Namespace).Patch(ctx, "heal", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+	_, err := t.Client.AppsV1().ReplicaSets(t.Namespace).Patch(ctx, "heal", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
 	t.Must(err, "scale down")
 	suite.WaitFor(ctx, t, "one pod", living(t, "heal"), HaveLen(1))
 	suite.Never(ctx, t, "another number of pods", living(t, "heal"), Not(HaveLen(1)))
@@ -77,7 +78,8 @@ func replicaSetAdopts(ctx context.Context, t *suite.T) {
 	owned := HaveField("OwnerReferences", ContainElement(HaveField("UID", uid)))
 	suite.WaitFor(ctx, t, "the orphan adopted", t.GetPod("orphan"), owned)
 	suite.WaitFor(ctx, t, "one pod besides it", living(t, "adopt"), HaveLen(2))
-	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "orphan", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
+	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "orphan", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
 	t.Must(err, "change the pod's label")
 	suite.WaitFor(ctx, t, "the pod released", t.GetPod("orphan"), Not(owned))
 	suite.WaitFor(ctx, t, "a pod in its place", living(t, "adopt"), HaveLen(2))

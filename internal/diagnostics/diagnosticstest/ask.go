@@ -1,4 +1,4 @@
-// Package diagnosticstest asks components in tests what they tell of themselves.
+// Package diagnosticstest queries the debugging endpoints of components in tests.
 package diagnosticstest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Listen returns a listener for a component, and what asks it for a path. Nothing stays behind.
+// Listen returns a listener for a component, and a function that requests a path of it. Both are closed with the test.
 func Listen(t testing.TB) (net.Listener, func(path string) (code int, body string)) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -18,7 +18,8 @@ func Listen(t testing.TB) (net.Listener, func(path string) (code int, body strin
 		t.Fatal(err)
 	}
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // self-signed, on the loopback
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true, //nolint:gosec // self-signed, on the loopback
 	}}
 	return listener, func(path string) (int, string) {
 		t.Helper()

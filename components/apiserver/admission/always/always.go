@@ -1,6 +1,6 @@
 // Package always has the two plug-ins that ask nothing
-// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#alwaysadmit and #alwaysdeny). Both are
-// deprecated: one has no effect, and the other leaves nothing that has one.
+// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#alwaysadmit and #alwaysdeny). Both
+// are deprecated: one has no effect, and the other leaves nothing that has one.
 package always
 
 import (

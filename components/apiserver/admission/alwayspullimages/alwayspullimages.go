@@ -37,7 +37,8 @@ func imagesOf(pod *corev1.Pod) []image {
 	out := imagesOfContainers(pod)
 	for i := range pod.Spec.Volumes {
 		if v := pod.Spec.Volumes[i].Image; v != nil {
-			out = append(out, image{v.Reference, &v.PullPolicy, field.NewPath("spec", "volumes").Index(i).Child("image", "pullPolicy")})
+			out = append(out, image{v.Reference, &v.PullPolicy,
+				field.NewPath("spec", "volumes").Index(i).Child("image", "pullPolicy")})
 		}
 	}
 	return out
@@ -49,21 +50,24 @@ func imagesOfContainers(pod *corev1.Pod) []image {
 	var out []image
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		out = append(out, image{c.Image, &c.ImagePullPolicy, spec.Child("initContainers").Index(i).Child("imagePullPolicy")})
+		out = append(out, image{c.Image, &c.ImagePullPolicy,
+			spec.Child("initContainers").Index(i).Child("imagePullPolicy")})
 	}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		out = append(out, image{c.Image, &c.ImagePullPolicy, spec.Child("containers").Index(i).Child("imagePullPolicy")})
+		out = append(out, image{c.Image, &c.ImagePullPolicy,
+			spec.Child("containers").Index(i).Child("imagePullPolicy")})
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		c := &pod.Spec.EphemeralContainers[i]
-		out = append(out, image{c.Image, &c.ImagePullPolicy, spec.Child("ephemeralContainers").Index(i).Child("imagePullPolicy")})
+		out = append(out, image{c.Image, &c.ImagePullPolicy,
+			spec.Child("ephemeralContainers").Index(i).Child("imagePullPolicy")})
 	}
 	return out
 }
 
-// podOf is the pod that is written, or nil if there is nothing to do: a change that brings no new image of a container may
-// keep what was admitted before.
+// podOf is the pod that is written, or nil if there is nothing to do: a change that brings no new image of a container
+// may keep what was admitted before.
 func podOf(a admission.Attributes) *corev1.Pod {
 	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
 		return nil
@@ -107,7 +111,8 @@ func (Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.Ob
 	var errs []error
 	for _, i := range imagesOf(pod) {
 		if *i.policy != corev1.PullAlways {
-			errs = append(errs, admission.NewForbidden(a, field.NotSupported(i.path, *i.policy, []corev1.PullPolicy{corev1.PullAlways})))
+			errs = append(errs, admission.NewForbidden(a,
+				field.NotSupported(i.path, *i.policy, []corev1.PullPolicy{corev1.PullAlways})))
 		}
 	}
 	return utilerrors.NewAggregate(errs)

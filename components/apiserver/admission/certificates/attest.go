@@ -11,7 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/collection"
 )
 
-// AttestName is the name of the plug-in that lets only those write bundles of a signer who may attest for it.
+// AttestName is the name of the plug-in that lets only users with the verb attest for a signer write its trust bundles.
 const AttestName = "ClusterTrustBundleAttest"
 
 var bundles = certificatesv1beta1.Resource("clustertrustbundles")
@@ -42,7 +42,8 @@ func (p *Attest) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	if !mayForSigner(ctx, p.authorizer, a.GetUserInfo(), "attest", bundle.Spec.SignerName) {
-		return admission.NewForbidden(a, fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName))
+		return admission.NewForbidden(a,
+			fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName))
 	}
 	return nil
 }

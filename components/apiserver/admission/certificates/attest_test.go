@@ -35,12 +35,14 @@ func TestAttest(t *testing.T) {
 		if test.old != nil {
 			old, op = test.old, admission.Update
 		}
-		a := admission.NewAttributesRecord(test.obj, old, schema.GroupVersionKind{}, "", "b", bundles.WithVersion("v1beta1"), "", op, nil, false, &user.DefaultInfo{Name: "jane"})
+		a := admission.NewAttributesRecord(test.obj, old, schema.GroupVersionKind{}, "", "b",
+			bundles.WithVersion("v1beta1"), "", op, nil, false, &user.DefaultInfo{Name: "jane"})
 		if err := NewAttest(test.g).Validate(t.Context(), a, nil); (err == nil) != test.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := NewAttest(nil).Validate(t.Context(), record(csr("a.b/c", nil), nil, "", admission.Create), nil); err != nil {
+	if err := NewAttest(nil).Validate(t.Context(), record(csr("a.b/c", nil), nil, "", admission.Create),
+		nil); err != nil {
 		t.Errorf("of another kind: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package certificates lets only those approve and sign certificate requests who may do so for the signer, and keeps
-// clients from asking for the group system:masters
+// Package certificates lets only users that are authorized for the signer approve and sign certificate requests, and
+// keeps clients from asking for the group system:masters
 // (https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/).
 package certificates
 
@@ -74,10 +74,12 @@ func (p *Approval) Validate(ctx context.Context, a admission.Attributes, _ admis
 	}
 	csr, ok := a.GetOldObject().(*certificatesv1.CertificateSigningRequest)
 	if !ok {
-		return apierrors.NewBadRequest(fmt.Sprintf("expected type CertificateSigningRequest, got: %T", a.GetOldObject()))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("expected type CertificateSigningRequest, got: %T", a.GetOldObject()))
 	}
 	if !mayForSigner(ctx, p.authorizer, a.GetUserInfo(), "approve", csr.Spec.SignerName) {
-		return admission.NewForbidden(a, fmt.Errorf("user not permitted to approve requests with signerName %q", csr.Spec.SignerName))
+		return admission.NewForbidden(a,
+			fmt.Errorf("user not permitted to approve requests with signerName %q", csr.Spec.SignerName))
 	}
 	return nil
 }
@@ -89,17 +91,20 @@ func (p *Signing) Validate(ctx context.Context, a admission.Attributes, _ admiss
 	}
 	old, ok := a.GetOldObject().(*certificatesv1.CertificateSigningRequest)
 	if !ok {
-		return apierrors.NewBadRequest(fmt.Sprintf("expected type CertificateSigningRequest, got: %T", a.GetOldObject()))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("expected type CertificateSigningRequest, got: %T", a.GetOldObject()))
 	}
 	csr, ok := a.GetObject().(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("expected type CertificateSigningRequest, got: %T", a.GetObject()))
 	}
-	if bytes.Equal(old.Status.Certificate, csr.Status.Certificate) && equality.Semantic.DeepEqual(old.Status.Conditions, csr.Status.Conditions) {
+	if bytes.Equal(old.Status.Certificate, csr.Status.Certificate) &&
+		equality.Semantic.DeepEqual(old.Status.Conditions, csr.Status.Conditions) {
 		return nil
 	}
 	if !mayForSigner(ctx, p.authorizer, a.GetUserInfo(), "sign", old.Spec.SignerName) {
-		return admission.NewForbidden(a, fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
+		return admission.NewForbidden(a,
+			fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
 	}
 	return nil
 }
@@ -109,7 +114,8 @@ func mayForSigner(ctx context.Context, a authorizer.Authorizer, u user.Info, ver
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
 		decision, _, err := a.Authorize(ctx, authorizer.AttributesRecord{
-			User: u, Verb: verb, Name: name, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers", ResourceRequest: true,
+			User: u, Verb: verb, Name: name, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers",
+			ResourceRequest: true,
 		})
 		if err == nil && decision == authorizer.DecisionAllow {
 			return true
@@ -139,7 +145,9 @@ func (*SubjectRestriction) Validate(_ context.Context, a admission.Attributes, _
 		return admission.NewForbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
 	}
 	if slices.Contains(request.Subject.Organization, user.SystemPrivilegedGroup) {
-		return admission.NewForbidden(a, fmt.Errorf("use of %s signer with %s group is not allowed", csr.Spec.SignerName, user.SystemPrivilegedGroup))
+		return admission.NewForbidden(a,
+			fmt.Errorf("use of %s signer with %s group is not allowed", csr.Spec.SignerName,
+				user.SystemPrivilegedGroup))
 	}
 	return nil
 }

@@ -30,10 +30,12 @@ func (g grants) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 }
 
 func csr(signer string, request []byte) *certificatesv1.CertificateSigningRequest {
-	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: signer, Request: request}}
+	return &certificatesv1.CertificateSigningRequest{
+		Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: signer, Request: request}}
 }
 
-func record(obj, old *certificatesv1.CertificateSigningRequest, sub string, op admission.Operation) admission.Attributes {
+func record(obj, old *certificatesv1.CertificateSigningRequest, sub string,
+	op admission.Operation) admission.Attributes {
 	return admission.NewAttributesRecord(obj, old, schema.GroupVersionKind{}, "", "csr",
 		requests.WithVersion("v1"), sub, op, nil, false, &user.DefaultInfo{Name: "jane"})
 }
@@ -53,22 +55,26 @@ func TestSigners(t *testing.T) {
 		{"the other verb", grants{"approve": nil, "sign": nil, "get": {"example.com/a"}}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := NewApproval(tt.g).Validate(context.Background(), record(signed, csr("example.com/a", nil), "approval", admission.Update), nil)
+			err := NewApproval(tt.g).Validate(context.Background(),
+				record(signed, csr("example.com/a", nil), "approval", admission.Update), nil)
 			if (err == nil) != tt.want {
 				t.Errorf("approval: %v", err)
 			}
-			err = NewSigning(tt.g).Validate(context.Background(), record(signed, csr("example.com/a", nil), "status", admission.Update), nil)
+			err = NewSigning(tt.g).Validate(context.Background(),
+				record(signed, csr("example.com/a", nil), "status", admission.Update), nil)
 			if (err == nil) != tt.want {
 				t.Errorf("signing: %v", err)
 			}
 		})
 	}
-	// The new object can't name another signer to be judged by.
-	err := NewApproval(grants{"approve": {"example.com/mine"}}).Validate(context.Background(), record(csr("example.com/mine", nil), csr("example.com/a", nil), "approval", admission.Update), nil)
+	// The new object can't choose another signer to be authorized for.
+	err := NewApproval(grants{"approve": {"example.com/mine"}}).Validate(context.Background(),
+		record(csr("example.com/mine", nil), csr("example.com/a", nil), "approval", admission.Update), nil)
 	if err == nil {
 		t.Error("judged by the new object's signer")
 	}
-	if err := NewSigning(grants{}).Validate(context.Background(), record(signed, signed, "status", admission.Update), nil); err != nil {
+	if err := NewSigning(grants{}).Validate(context.Background(), record(signed, signed, "status", admission.Update),
+		nil); err != nil {
 		t.Errorf("an update that signs nothing: %v", err)
 	}
 }
@@ -79,7 +85,8 @@ func TestSubjectRestriction(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := func(groups ...string) []byte {
-		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x", Organization: groups}}, key)
+		der, err := x509.CreateCertificateRequest(rand.Reader,
+			&x509.CertificateRequest{Subject: pkix.Name{CommonName: "x", Organization: groups}}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +102,8 @@ func TestSubjectRestriction(t *testing.T) {
 		{"masters of another signer", csr("example.com/a", request("system:masters")), true},
 		{"no PEM", csr(certificatesv1.KubeAPIServerClientSignerName, []byte("x")), false},
 	} {
-		if err := NewSubjectRestriction().Validate(context.Background(), record(tt.csr, nil, "", admission.Create), nil); (err == nil) != tt.want {
+		if err := NewSubjectRestriction().Validate(context.Background(), record(tt.csr, nil, "", admission.Create),
+			nil); (err == nil) != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

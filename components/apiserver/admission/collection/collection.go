@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Only reports whether an update touches nothing but what the garbage collector writes: it must be able to let go of an object
-// without having what is needed to write it. Where there is no old object, it is no update.
+// Only reports whether an update touches nothing but what the garbage collector writes: it must be able to let go of an
+// object without having what is needed to write it. Where there is no old object, it is no update.
 func Only(obj, old runtime.Object) bool {
 	if old == nil || obj == nil {
 		return false

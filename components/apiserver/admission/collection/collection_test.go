@@ -21,13 +21,18 @@ func TestOnly(t *testing.T) {
 		obj, old runtime.Object
 		want     bool
 	}{
-		"no update":       {old, nil, false},
-		"a deletion":      {nil, old, false},
-		"nothing":         {old.DeepCopy(), old, true},
-		"let go":          {changed(func(r *rbacv1.ClusterRole) { r.Finalizers, r.OwnerReferences = nil, nil }), old, true},
-		"managed fields":  {changed(func(r *rbacv1.ClusterRole) { r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}} }), old, true},
-		"a label as well": {changed(func(r *rbacv1.ClusterRole) { r.Finalizers, r.Labels = nil, map[string]string{"a": "b"} }), old, false},
-		"a rule as well":  {changed(func(r *rbacv1.ClusterRole) { r.Finalizers, r.Rules = nil, []rbacv1.PolicyRule{{Verbs: []string{"*"}}} }), old, false},
+		"no update":  {old, nil, false},
+		"a deletion": {nil, old, false},
+		"nothing":    {old.DeepCopy(), old, true},
+		"let go": {changed(func(r *rbacv1.ClusterRole) { r.Finalizers, r.OwnerReferences = nil, nil }), old,
+			true},
+		"managed fields": {changed(
+			func(r *rbacv1.ClusterRole) { r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}} }), old, true},
+		"a label as well": {changed(
+			func(r *rbacv1.ClusterRole) { r.Finalizers, r.Labels = nil, map[string]string{"a": "b"} }), old, false},
+		"a rule as well": {changed(
+			func(r *rbacv1.ClusterRole) { r.Finalizers, r.Rules = nil, []rbacv1.PolicyRule{{Verbs: []string{"*"}}} }),
+			old, false},
 	} {
 		if got := Only(c.obj, c.old); got != c.want {
 			t.Errorf("%s: %v", name, got)

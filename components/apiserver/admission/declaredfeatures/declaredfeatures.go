@@ -67,7 +67,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 
 func (p *Plugin) check(ctx context.Context, old, pod *corev1.Pod) error {
 	needed, err := features.DefaultFramework.InferForPodUpdate(
-		&features.PodInfo{Spec: &old.Spec, Status: &old.Status}, &features.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, p.version)
+		&features.PodInfo{Spec: &old.Spec, Status: &old.Status},
+		&features.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, p.version)
 	if err != nil {
 		return fmt.Errorf("failed to infer pod capability requirements: %w", err)
 	}

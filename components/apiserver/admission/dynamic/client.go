@@ -8,11 +8,11 @@ import (
 	"k8s.io/client-go/openapi"
 )
 
-// client tells when the catalogue of schemas was first read. Policies that change objects read it in the background, and
-// until they have, they fail for want of a schema.
+// client tells when the catalogue of schemas was first read. Policies that change objects read it in the background,
+// and until they have, they fail for want of a schema.
 type client struct {
 	kubernetes.Interface
-	read chan struct{} // nil if nobody asked for the catalogue
+	read chan struct{} // nil if the catalogue was not requested
 }
 
 func (c *client) Discovery() discovery.DiscoveryInterface {

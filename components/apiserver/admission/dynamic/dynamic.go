@@ -1,8 +1,9 @@
 // Package dynamic is the admission that objects of the API configure: webhooks
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/) and policies in CEL
-// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/ and .../mutating-admission-policy/).
-// The plug-ins are those of k8s.io/apiserver. They are large, and most servers never need them: each is made by the first
-// write that comes when something is configured for it. Before that it costs a look into an empty list.
+// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/ and
+// .../mutating-admission-policy/). The plug-ins are those of k8s.io/apiserver. They are large, and most servers never
+// need them: each is made by the first write that comes when something is configured for it. Before that it costs a
+// look into an empty list.
 package dynamic
 
 import (
@@ -22,7 +23,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -34,8 +35,8 @@ type Config struct {
 	// Client reaches the server itself.
 	Client *rest.Config
 	// Kinds are all rows that are served now.
-	Kinds func() []*kinds.Kind
-	// Elsewhere describes the group versions that others serve now; nil if nobody does.
+	Kinds func() []*api.Kind
+	// Elsewhere describes the group versions that other servers serve now; nil if there are none.
 	Elsewhere func() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
 	// Authorizer answers what expressions ask.
 	Authorizer authorizer.Authorizer
@@ -61,8 +62,8 @@ type lazy struct {
 	work   sync.WaitGroup  // goroutines that make
 }
 
-// making is one try to make the plug-in, which many requests may wait for. It outlives them: what is given up halfway would
-// leave its handlers at the informers.
+// making is one try to make the plug-in, which many requests may wait for. It outlives them: what is given up halfway
+// would leave its handlers at the informers.
 type making struct {
 	done chan struct{} // closed at its end
 	made admission.Interface
@@ -70,7 +71,8 @@ type making struct {
 }
 
 func newLazy(
-	config *Config, trigger string, exempt func(admission.Attributes) bool, build func(parts) (admission.Interface, error),
+	config *Config, trigger string, exempt func(admission.Attributes) bool,
+	build func(parts) (admission.Interface, error),
 	operations ...admission.Operation,
 ) *lazy {
 	return &lazy{
@@ -101,7 +103,7 @@ func (l *lazy) plugin(ctx context.Context, a admission.Attributes) (admission.In
 		return *made, nil
 	}
 	configured, err := l.config.Objects.List(ctx, l.trigger, "")
-	if err != nil { // some can't be read: nobody knows what there is to do
+	if err != nil { // some can't be read, so the set of hooks is unknown
 		return nil, admission.NewForbidden(a, errors.New("not yet ready to handle request"))
 	}
 	if len(configured) == 0 {

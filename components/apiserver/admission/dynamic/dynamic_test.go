@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/informers"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -32,23 +33,26 @@ func (slow) Validate(context.Context, admission.Attributes, admission.ObjectInte
 	return errors.New("seen")
 }
 
-// TestOneMakingForAll: who gives up waiting for a plug-in to be made doesn't end its making, and the next one doesn't begin
-// another.
+// TestOneMakingForAll: who gives up waiting for a plug-in to be made doesn't end its making, and the next one doesn't
+// begin another.
 func TestOneMakingForAll(t *testing.T) {
 	store := &objectstest.Store{}
-	store.Put(admissionregistrationv1.Resource("validatingwebhookconfigurations"), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "x"},
-	})
+	store.Put(admissionregistrationv1.Resource("validatingwebhookconfigurations"),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		})
 	config := &Config{
-		Objects: store, Informers: informers.New(store, kinds.Table(kinds.Deps{})), Client: &rest.Config{Host: "http://127.0.0.1"},
-		Kinds: func() []*kinds.Kind { return nil },
+		Objects: store, Informers: informers.New(store, kinds.Table(api.Deps{})),
+		Client: &rest.Config{Host: "http://127.0.0.1"},
+		Kinds:  func() []*api.Kind { return nil },
 	}
 	begun, made, ready := make(chan struct{}, 2), 0, make(chan struct{})
-	v := Validator{newLazy(config, "validatingwebhookconfigurations", beyondPolicies, func(parts) (admission.Interface, error) {
-		made++
-		begun <- struct{}{}
-		return slow{admission.NewHandler(admission.Create), ready}, nil
-	}, admission.Create)}
+	v := Validator{newLazy(config, "validatingwebhookconfigurations", beyondPolicies,
+		func(parts) (admission.Interface, error) {
+			made++
+			begun <- struct{}{}
+			return slow{admission.NewHandler(admission.Create), ready}, nil
+		}, admission.Create)}
 	validate := func(ctx context.Context) error {
 		return v.Validate(ctx, admission.NewAttributesRecord(&corev1.Pod{}, nil, schema.GroupVersionKind{}, "ns", "p",
 			corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil), nil)

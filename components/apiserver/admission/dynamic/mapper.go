@@ -14,8 +14,8 @@ import (
 // NewMapper returns what finds the resources of kinds among those that are served at the moment, here or elsewhere.
 func NewMapper(config *Config) meta.RESTMapper { return mapper{config} }
 
-// mapper implements meta.RESTMapper as upstream's does, which is made of discovery: of the groups that are asked for only, as it costs less
-// than to follow them all.
+// mapper implements meta.RESTMapper as upstream's does, which is made of discovery: of the groups that are asked for
+// only, as it costs less than to follow them all.
 type mapper struct{ config *Config }
 
 func (m mapper) all() meta.RESTMapper { return m.within(func(string) bool { return true }) }
@@ -30,7 +30,9 @@ func (m mapper) within(asked func(group string) bool) meta.RESTMapper {
 	for _, row := range m.config.Kinds() {
 		for i := range row.Versions {
 			if v := &row.Versions[i]; !v.Unserved && asked(v.Group) {
-				groups.add(v.GroupVersion, metav1.APIResource{Name: row.Resource, SingularName: row.Singular, Kind: row.Name, Namespaced: row.Namespaced})
+				groups.add(v.GroupVersion,
+					metav1.APIResource{Name: row.Resource, SingularName: row.Singular, Kind: row.Name,
+						Namespaced: row.Namespaced})
 			}
 		}
 	}
@@ -44,7 +46,8 @@ func (m mapper) within(asked func(group string) bool) meta.RESTMapper {
 		for i := range told.Resources {
 			if r := &told.Resources[i]; r.ResponseKind != nil && r.ResponseKind.Kind != "" {
 				groups.add(gv, metav1.APIResource{
-					Name: r.Resource, SingularName: r.SingularResource, Kind: r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
+					Name: r.Resource, SingularName: r.SingularResource, Kind: r.ResponseKind.Kind,
+					Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
 				})
 			}
 		}
@@ -67,7 +70,9 @@ func (g groups) mapper() meta.RESTMapper {
 	for name, versions := range g {
 		group := metav1.APIGroup{Name: name}
 		for v := range versions {
-			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: name, Version: v}.String(), Version: v})
+			group.Versions = append(group.Versions,
+				metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: name, Version: v}.String(),
+					Version: v})
 		}
 		slices.SortFunc(group.Versions, func(a, b metav1.GroupVersionForDiscovery) int {
 			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)

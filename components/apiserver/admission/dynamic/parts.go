@@ -42,8 +42,8 @@ func (p parts) initialize(plugin admission.Interface) {
 	webhookinit.NewPluginInitializer(p.config.Egress, p.config.Services).Initialize(plugin)
 }
 
-// shared are informers that nobody can stop alone: a policy starts those of its parameters for as long as it is there
-// itself, but others may have come to use them, and an informer that has ended never begins again.
+// shared are informers that can't be stopped one by one: a policy starts those of its parameters for as long as it
+// exists itself, but others may have come to use them, and a stopped informer can't be restarted.
 type shared struct {
 	informers.SharedInformerFactory
 	life context.Context

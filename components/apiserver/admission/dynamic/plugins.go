@@ -30,52 +30,57 @@ const (
 
 // NewMutatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
 func NewMutatingWebhook(config *Config, file []byte) (Mutator, error) {
-	return Mutator{newLazy(config, "mutatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource, func(parts) (admission.Interface, error) {
-		return mutatingwebhook.NewMutatingWebhook(reader(file))
-	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
+	return Mutator{newLazy(config, "mutatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource,
+		func(parts) (admission.Interface, error) {
+			return mutatingwebhook.NewMutatingWebhook(reader(file))
+		}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
 }
 
 // NewValidatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
 func NewValidatingWebhook(config *Config, file []byte) (Validator, error) {
-	return Validator{newLazy(config, "validatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource, func(parts) (admission.Interface, error) {
-		return validatingwebhook.NewValidatingAdmissionWebhook(reader(file))
-	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
+	return Validator{newLazy(config, "validatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource,
+		func(parts) (admission.Interface, error) {
+			return validatingwebhook.NewValidatingAdmissionWebhook(reader(file))
+		}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
 }
 
-// NewMutatingPolicy returns the plug-in with its configuration (MutatingAdmissionPolicyConfiguration; nil for none). What
-// is deleted can't be changed, so deletions pass it by.
+// NewMutatingPolicy returns the plug-in with its configuration (MutatingAdmissionPolicyConfiguration; nil for none).
+// What is deleted can't be changed, so deletions pass it by.
 func NewMutatingPolicy(config *Config, file []byte) (Mutator, error) {
 	parsed, err := policyconfig.LoadMutatingConfig(reader(file))
 	if err == nil {
 		err = checkManifests("policy", parsed.StaticManifestsDir)
 	}
-	return Mutator{newLazy(config, "mutatingadmissionpolicybindings", beyondPolicies, func(parts) (admission.Interface, error) {
-		made, err := mutatingpolicy.NewPlugin(reader(file))
-		if err != nil {
-			return nil, err
-		}
-		made.SetExcludedAdmissionResources(reviews)
-		return made, nil
-	}, admission.Connect, admission.Create, admission.Update)}, err
+	return Mutator{newLazy(config, "mutatingadmissionpolicybindings", beyondPolicies,
+		func(parts) (admission.Interface, error) {
+			made, err := mutatingpolicy.NewPlugin(reader(file))
+			if err != nil {
+				return nil, err
+			}
+			made.SetExcludedAdmissionResources(reviews)
+			return made, nil
+		}, admission.Connect, admission.Create, admission.Update)}, err
 }
 
-// NewValidatingPolicy returns the plug-in with its configuration (ValidatingAdmissionPolicyConfiguration; nil for none).
+// NewValidatingPolicy returns the plug-in with its configuration (ValidatingAdmissionPolicyConfiguration; nil for
+// none).
 func NewValidatingPolicy(config *Config, file []byte) (Validator, error) {
 	parsed, err := policyconfig.LoadValidatingConfig(reader(file))
 	if err == nil {
 		err = checkManifests("policy", parsed.StaticManifestsDir)
 	}
-	return Validator{newLazy(config, "validatingadmissionpolicybindings", beyondPolicies, func(parts) (admission.Interface, error) {
-		made, err := validatingpolicy.NewPlugin(reader(file))
-		if err != nil {
-			return nil, err
-		}
-		made.SetExcludedAdmissionResources(reviews)
-		return made, nil
-	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, err
+	return Validator{newLazy(config, "validatingadmissionpolicybindings", beyondPolicies,
+		func(parts) (admission.Interface, error) {
+			made, err := validatingpolicy.NewPlugin(reader(file))
+			if err != nil {
+				return nil, err
+			}
+			made.SetExcludedAdmissionResources(reviews)
+			return made, nil
+		}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, err
 }
 
-// reviews are no objects, and a policy that refused them would lock everybody out.
+// reviews are no objects, and a policy that refused them would lock all users out.
 var reviews = []schema.GroupResource{
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
@@ -85,8 +90,8 @@ var reviews = []schema.GroupResource{
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 }
 
-// beyondPolicies tells whether policies don't see a request: they see what configures webhooks, but not themselves, or nobody could
-// mend them.
+// beyondPolicies tells whether policies don't see a request: they see the configurations of webhooks, but not of
+// policies, which could not be repaired otherwise.
 func beyondPolicies(a admission.Attributes) bool {
 	resource := a.GetResource().GroupResource()
 	return slices.Contains(policies, resource) || slices.Contains(reviews, resource)
@@ -123,5 +128,6 @@ func checkManifests(what, dir string) error {
 	if dir == "" {
 		return nil
 	}
-	return fmt.Errorf("static %s manifests dir %q configured but %s feature gate is not enabled", what, dir, features.ManifestBasedAdmissionControlConfig)
+	return fmt.Errorf("static %s manifests dir %q configured but %s feature gate is not enabled", what, dir,
+		features.ManifestBasedAdmissionControlConfig)
 }

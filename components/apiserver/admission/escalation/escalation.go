@@ -16,16 +16,19 @@ import (
 
 // Checker decides what a user may grant.
 type Checker interface {
-	CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string, rules []rbacv1.PolicyRule, aggregates bool) error
+	CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string,
+		rules []rbacv1.PolicyRule, aggregates bool) error
 	CheckBinding(ctx context.Context, u user.Info, namespace, name string, ref rbacv1.RoleRef) error
 }
 
-// Check returns why a write is refused, or nil. It is to see the object that all plug-ins have changed: one of them may add rules.
+// Check returns why a write is refused, or nil. It is to see the object that all plug-ins have changed: one of them may
+// add rules.
 func Check(ctx context.Context, checker Checker, a admission.Attributes) error {
 	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" {
 		return nil
 	}
-	if o := a.GetOperation(); o != admission.Create && o != admission.Update || collection.Only(a.GetObject(), a.GetOldObject()) {
+	if o := a.GetOperation(); o != admission.Create && o != admission.Update ||
+		collection.Only(a.GetObject(), a.GetOldObject()) {
 		return nil
 	}
 	switch obj := a.GetObject().(type) {
@@ -47,8 +50,8 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// attributes are what the leave to escalate is asked for. The name is the one in the request's path: a POST has none, so who may
-// escalate some roles by name only may change these, and not bring one of that name into being.
+// attributes are those of the authorization check for the verb escalate. The name is the one in the request's path: a
+// POST has none, so a user with escalate on some names only may change these roles, and not create them.
 func attributes(ctx context.Context, a admission.Attributes) authorizer.AttributesRecord {
 	r := a.GetResource()
 	out := authorizer.AttributesRecord{

@@ -19,7 +19,8 @@ type asked struct {
 	binding string
 }
 
-func (a *asked) CheckRole(_ context.Context, _ user.Info, request authorizer.AttributesRecord, _ string, _ []rbacv1.PolicyRule, _ bool) error {
+func (a *asked) CheckRole(_ context.Context, _ user.Info, request authorizer.AttributesRecord, _ string,
+	_ []rbacv1.PolicyRule, _ bool) error {
 	a.role = &request
 	return nil
 }
@@ -51,7 +52,8 @@ func TestRequestsName(t *testing.T) {
 		a := admission.NewAttributesRecord(role, tt.old, rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", "r",
 			rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "", tt.op, nil, false, &user.DefaultInfo{Name: "u"})
 		var got asked
-		if err := Check(ctx, &got, a); err != nil || got.role == nil || got.role.Name != tt.want || got.role.APIVersion != "*" {
+		if err := Check(ctx, &got, a); err != nil || got.role == nil || got.role.Name != tt.want ||
+			got.role.APIVersion != "*" {
 			t.Errorf("%s: asked %+v, %v", tt.what, got.role, err)
 		}
 	}
@@ -59,16 +61,19 @@ func TestRequestsName(t *testing.T) {
 
 // Only writes of the objects themselves are looked at.
 func TestOtherRequests(t *testing.T) {
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}, RoleRef: rbacv1.RoleRef{Name: "r"}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"},
+		RoleRef: rbacv1.RoleRef{Name: "r"}}
 	for _, tt := range []struct {
 		op   admission.Operation
 		sub  string
 		want string
 	}{
-		{admission.Create, "", "n/r"}, {admission.Update, "", "n/r"}, {admission.Create, "status", ""}, {admission.Delete, "", ""}, {admission.Connect, "", ""},
+		{admission.Create, "", "n/r"}, {admission.Update, "", "n/r"}, {admission.Create, "status", ""},
+		{admission.Delete, "", ""}, {admission.Connect, "", ""},
 	} {
 		a := admission.NewAttributesRecord(binding, nil, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "n", "b",
-			rbacv1.SchemeGroupVersion.WithResource("rolebindings"), tt.sub, tt.op, nil, false, &user.DefaultInfo{Name: "u"})
+			rbacv1.SchemeGroupVersion.WithResource("rolebindings"), tt.sub, tt.op, nil, false,
+			&user.DefaultInfo{Name: "u"})
 		var got asked
 		if err := Check(t.Context(), &got, a); err != nil || got.binding != tt.want {
 			t.Errorf("%s %s: asked %q, %v", tt.op, tt.sub, got.binding, err)

@@ -60,7 +60,8 @@ var _ admission.ValidationInterface = &Plugin{}
 func New(file []byte, clock flowcontrol.Clock) (*Plugin, error) {
 	var config Config
 	if len(file) > 0 {
-		if err := pluginconfig.Decode(file, "eventratelimit.admission.k8s.io", []string{"v1alpha1"}, &config); err != nil {
+		if err := pluginconfig.Decode(file, "eventratelimit.admission.k8s.io", []string{"v1alpha1"},
+			&config); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +87,8 @@ func check(limits []Limit) (errs field.ErrorList) {
 	for i, l := range limits {
 		at := path.Index(i)
 		if keys[l.Type] == nil {
-			errs = append(errs, field.NotSupported(at.Child("type"), l.Type, []string{"Namespace", "Server", "SourceAndObject", "User"}))
+			errs = append(errs, field.NotSupported(at.Child("type"), l.Type,
+				[]string{"Namespace", "Server", "SourceAndObject", "User"}))
 		}
 		if l.Burst <= 0 {
 			errs = append(errs, field.Invalid(at.Child("burst"), l.Burst, "must be positive"))
@@ -101,7 +103,8 @@ func check(limits []Limit) (errs field.ErrorList) {
 	return errs
 }
 
-// Validate takes a token from each limit. Requests of the group events.k8s.io take none, though what they store is the same.
+// Validate takes a token from each limit. Requests of the group events.k8s.io take none, though what they store is the
+// same.
 func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetKind().GroupKind() != corev1.SchemeGroupVersion.WithKind("Event").GroupKind() || a.IsDryRun() {
 		return nil
@@ -160,6 +163,7 @@ func sourceAndObject(a admission.Attributes) string {
 	}
 	return strings.Join([]string{
 		event.Source.Component, event.Source.Host,
-		event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name, string(event.InvolvedObject.UID), event.InvolvedObject.APIVersion,
+		event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name,
+		string(event.InvolvedObject.UID), event.InvolvedObject.APIVersion,
 	}, "")
 }

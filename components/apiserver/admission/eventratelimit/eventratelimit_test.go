@@ -18,8 +18,10 @@ const head = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Config
 
 func send(p *Plugin, namespace, who, object string, dryRun bool) error {
 	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Name: object}}
-	return p.Validate(context.Background(), admission.NewAttributesRecord(event, nil, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, "e",
-		corev1.SchemeGroupVersion.WithResource("events"), "", admission.Create, nil, dryRun, &user.DefaultInfo{Name: who}), nil)
+	return p.Validate(context.Background(),
+		admission.NewAttributesRecord(event, nil, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, "e",
+			corev1.SchemeGroupVersion.WithResource("events"), "", admission.Create, nil, dryRun,
+			&user.DefaultInfo{Name: who}), nil)
 }
 
 func TestLimits(t *testing.T) {
@@ -42,7 +44,8 @@ func TestLimits(t *testing.T) {
 		if err := send(p, "ns", "jane", "pod", false); err != nil {
 			t.Errorf("%s: the first: %v", limit, err)
 		}
-		if err := send(p, "ns", "jane", "pod", false); !apierrors.IsTooManyRequests(err) || err.Error() != "Too many requests: "+want.second {
+		if err := send(p, "ns", "jane", "pod", false); !apierrors.IsTooManyRequests(err) ||
+			err.Error() != "Too many requests: "+want.second {
 			t.Errorf("%s: the second: %v", limit, err)
 		}
 		if err := send(p, "other", "joe", "node", false); (err == nil) != (want.other == "") {
@@ -58,8 +61,12 @@ func TestLimits(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for file, want := range map[string]string{
 		"": "limits: Invalid value: null: must not be empty",
-		head + "limits: [{type: Galaxy, qps: 1, burst: 1}]":              `limits[0].type: Unsupported value: "Galaxy": supported values: "Namespace", "Server", "SourceAndObject", "User"`,
-		head + "limits: [{type: User, qps: 0, burst: 0, cacheSize: -1}]": "[limits[0].burst: Invalid value: 0: must be positive, limits[0].qps: Invalid value: 0: must be positive, limits[0].cacheSize: Invalid value: -1: must not be negative]",
+		head +
+			"limits: [{type: Galaxy, qps: 1, burst: " +
+			"1}]": `limits[0].type: Unsupported value: "Galaxy": supported values: "Namespace", "Server", "SourceAndObject", "User"`,
+		head +
+			"limits: [{type: User, qps: 0, burst: 0, cacheSize: -1}]": "[limits[0].burst: Invalid value: 0: must be positive, " +
+			"limits[0].qps: Invalid value: 0: must be positive, limits[0].cacheSize: Invalid value: -1: must not be negative]",
 		head + "bounds: []":         "limits: Invalid value: null: must not be empty",
 		"apiVersion: v1\nkind: Pod": "it is a Pod of v1, want a Configuration of eventratelimit.admission.k8s.io/v1alpha1",
 	} {
@@ -71,14 +78,19 @@ func TestBadConfig(t *testing.T) {
 
 // TestOtherKinds: only requests for the core group's Events are limited.
 func TestOtherKinds(t *testing.T) {
-	for kind, limited := range map[schema.GroupKind]bool{{Kind: "Event"}: true, {Group: "events.k8s.io", Kind: "Event"}: false, {Kind: "Pod"}: false} {
-		p, err := New([]byte(head+"limits: [{type: Server, qps: 1, burst: 1}]"), testingclock.NewFakeClock(time.Unix(0, 0)))
+	for kind, limited := range map[schema.GroupKind]bool{{Kind: "Event"}: true,
+		{Group: "events.k8s.io", Kind: "Event"}: false, {Kind: "Pod"}: false} {
+		p, err := New([]byte(head+"limits: [{type: Server, qps: 1, burst: 1}]"),
+			testingclock.NewFakeClock(time.Unix(0, 0)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			err = p.Validate(context.Background(), admission.NewAttributesRecord(&corev1.Event{}, nil, kind.WithVersion("v1"), "ns", "e",
-				schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "events"}, "", admission.Create, nil, false, &user.DefaultInfo{}), nil)
+			err = p.Validate(context.Background(),
+				admission.NewAttributesRecord(&corev1.Event{}, nil, kind.WithVersion("v1"), "ns", "e",
+					schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "events"}, "",
+					admission.Create,
+					nil, false, &user.DefaultInfo{}), nil)
 		}
 		if apierrors.IsTooManyRequests(err) != limited {
 			t.Errorf("%v: %v", kind, err)

@@ -6,11 +6,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/internal/resources"
 )
 
 // Name is the plug-in's.
@@ -36,24 +36,16 @@ func (Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Objec
 	asked := map[string]bool{}
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		for name := range c.Resources.Requests {
-			if extended(string(name)) {
+			if resources.Extended(name) {
 				asked[string(name)] = true
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		tolerate(pod, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		tolerate(pod, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoSchedule})
 	}
 	return nil
-}
-
-// extended tells whether a resource is one of a vendor: what has Kubernetes' domain anywhere in its name is none
-// (https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources).
-func extended(name string) bool {
-	if !strings.Contains(name, "/") || strings.Contains(name, corev1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
-		return false
-	}
-	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0
 }
 
 // tolerate adds a toleration, or takes the place of one that differs in its time only.

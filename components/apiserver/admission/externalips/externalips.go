@@ -1,4 +1,4 @@
-// Package externalips keeps Services from taking addresses that nobody gave them
+// Package externalips keeps Services from using external IPs
 // (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#denyserviceexternalips).
 package externalips
 

@@ -33,21 +33,21 @@ const (
 	auditPrefix = "imagepolicywebhook.image-policy.k8s.io/"
 	forPolicy   = ".image-policy.k8s.io/"
 	failedOpen  = "failed-open"
-	// failedOpenPod is the annotation of pods that were let in because nobody could be asked.
+	// failedOpenPod is the annotation of pods that were admitted because the webhook could not be reached.
 	failedOpenPod = "alpha.image-policy.k8s.io/failed-open"
 )
 
 // remembered is the number of answers that are kept.
 const remembered = 1024
 
-// Config is the plug-in's: which service is asked, by a kubeconfig, and how long its answers hold. AllowTTL and DenyTTL are
-// seconds, RetryBackoff milliseconds; 0 means the default, -1 none.
+// Config is the plug-in's: which service is asked, by a kubeconfig, and how long its answers hold. AllowTTL and DenyTTL
+// are seconds, RetryBackoff milliseconds; 0 means the default, -1 none.
 type Config struct {
 	KubeConfigFile string        `json:"kubeConfigFile"`
 	AllowTTL       time.Duration `json:"allowTTL"`
 	DenyTTL        time.Duration `json:"denyTTL"`
 	RetryBackoff   time.Duration `json:"retryBackoff"`
-	DefaultAllow   bool          `json:"defaultAllow"` // when nobody can be asked
+	DefaultAllow   bool          `json:"defaultAllow"` // when the webhook can't be reached
 }
 
 // Plugin implements the admission.
@@ -93,7 +93,8 @@ func New(file []byte) (*Plugin, error) {
 		return nil, err
 	}
 	return &Plugin{
-		Handler: admission.NewHandler(admission.Create, admission.Update), config: c, remote: remote, answers: cache.NewLRUExpireCache(remembered),
+		Handler: admission.NewHandler(admission.Create, admission.Update), config: c, remote: remote,
+		answers: cache.NewLRUExpireCache(remembered),
 	}, nil
 }
 
@@ -124,7 +125,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !ok {
 		return apierrors.NewBadRequest("Resource was marked with kind Pod but was unable to be converted")
 	}
-	review := &v1alpha1.ImageReview{Spec: v1alpha1.ImageReviewSpec{Namespace: a.GetNamespace(), Annotations: map[string]string{}}}
+	review := &v1alpha1.ImageReview{
+		Spec: v1alpha1.ImageReviewSpec{Namespace: a.GetNamespace(), Annotations: map[string]string{}}}
 	add := func(image string) {
 		review.Spec.Containers = append(review.Spec.Containers, v1alpha1.ImageReviewContainerSpec{Image: image})
 	}
@@ -144,13 +146,14 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			review.Spec.Annotations[k] = v
 		}
 	}
-	if err := p.judge(ctx, pod, a, review); err != nil {
+	if err := p.review(ctx, pod, a, review); err != nil {
 		return admission.NewForbidden(a, err)
 	}
 	return nil
 }
 
-func (p *Plugin) judge(ctx context.Context, pod *corev1.Pod, a admission.Attributes, review *v1alpha1.ImageReview) error {
+func (p *Plugin) review(ctx context.Context, pod *corev1.Pod, a admission.Attributes,
+	review *v1alpha1.ImageReview) error {
 	key, err := json.Marshal(review.Spec)
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (p *Plugin) judge(ctx context.Context, pod *corev1.Pod, a admission.Attribu
 	}
 	for k, v := range review.Status.AuditAnnotations {
 		if err := a.AddAnnotation(auditPrefix+k, v); err != nil {
-			klog.FromContext(ctx).Error(err, "An annotation of the audit event can't be set", "key", auditPrefix+k)
+			klog.FromContext(ctx).Error(err, "Failed to set audit annotation", "key", auditPrefix+k)
 		}
 	}
 	switch {
@@ -182,7 +185,8 @@ func (p *Plugin) judge(ctx context.Context, pod *corev1.Pod, a admission.Attribu
 }
 
 func (p *Plugin) ask(ctx context.Context, review *v1alpha1.ImageReview) error {
-	result := p.remote.WithExponentialBackoff(ctx, func() rest.Result { return p.remote.RestClient.Post().Body(review).Do(ctx) })
+	result := p.remote.WithExponentialBackoff(ctx,
+		func() rest.Result { return p.remote.RestClient.Post().Body(review).Do(ctx) })
 	if err := result.Error(); err != nil {
 		return err
 	}
@@ -196,7 +200,8 @@ func (p *Plugin) ask(ctx context.Context, review *v1alpha1.ImageReview) error {
 
 // unanswered decides when the service couldn't be asked.
 func (p *Plugin) unanswered(ctx context.Context, pod *corev1.Pod, a admission.Attributes, err error) error {
-	klog.FromContext(ctx).V(2).Info("The image policy service can't be asked", "err", err, "allowed", p.config.DefaultAllow)
+	klog.FromContext(ctx).V(2).Info("Failed to call image policy webhook", "err", err, "allowed",
+		p.config.DefaultAllow)
 	if !p.config.DefaultAllow {
 		return admission.NewForbidden(a, err)
 	}

@@ -46,11 +46,13 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func plugin(t *testing.T, url string, more string) *Plugin {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", url)
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: "+
+		"u}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", url)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(fmt.Appendf(nil, "unknown: 1\nimagePolicy: {kubeConfigFile: %q, retryBackoff: 1, colour: red%s}", file, more))
+	p, err := New(fmt.Appendf(nil, "unknown: 1\nimagePolicy: {kubeConfigFile: %q, retryBackoff: 1, colour: red%s}",
+		file, more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +60,14 @@ func plugin(t *testing.T, url string, more string) *Plugin {
 }
 
 func validate(p *Plugin, pod *corev1.Pod, sub string) error {
-	return p.Validate(context.Background(), admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "ns", "p",
-		corev1.SchemeGroupVersion.WithResource("pods"), sub, admission.Create, nil, false, nil), nil)
+	return p.Validate(context.Background(),
+		admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "ns", "p",
+			corev1.SchemeGroupVersion.WithResource("pods"), sub, admission.Create, nil, false, nil), nil)
 }
 
 func podOf(images ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{"a": "1", "my.image-policy.k8s.io/ticket": "2"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p",
+		Annotations: map[string]string{"a": "1", "my.image-policy.k8s.io/ticket": "2"}}}
 	for _, image := range images {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Image: image})
 	}
@@ -89,12 +93,15 @@ func TestImagesAreJudged(t *testing.T) {
 	if len(s.asked) != 3 {
 		t.Errorf("asked %d times", len(s.asked))
 	}
-	if got := s.asked[0]; got.Namespace != "ns" || len(got.Annotations) != 1 || got.Annotations["my.image-policy.k8s.io/ticket"] != "2" || len(got.Containers) != 2 {
+	if got := s.asked[0]; got.Namespace != "ns" || len(got.Annotations) != 1 ||
+		got.Annotations["my.image-policy.k8s.io/ticket"] != "2" || len(got.Containers) != 2 {
 		t.Errorf("asked %+v", got)
 	}
 	pod := podOf("bad")
-	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Image: "fresh"}}}
-	if err := validate(p, pod, "ephemeralcontainers"); err != nil || !slices.Equal(s.asked[3].Containers, []v1alpha1.ImageReviewContainerSpec{{Image: "fresh"}}) {
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Image: "fresh"}}}
+	if err := validate(p, pod, "ephemeralcontainers"); err != nil ||
+		!slices.Equal(s.asked[3].Containers, []v1alpha1.ImageReviewContainerSpec{{Image: "fresh"}}) {
 		t.Errorf("ephemeral containers: %v, %+v", err, s.asked)
 	}
 	if err := validate(p, podOf("bad"), "status"); err != nil {
@@ -109,7 +116,8 @@ func TestNobodyToAsk(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	pod := podOf("a")
-	if err := validate(plugin(t, server.URL, ", defaultAllow: true"), pod, ""); err != nil || pod.Annotations[failedOpenPod] != "true" {
+	if err := validate(plugin(t, server.URL, ", defaultAllow: true"), pod, ""); err != nil ||
+		pod.Annotations[failedOpenPod] != "true" {
 		t.Errorf("got %v, %v", err, pod.Annotations)
 	}
 }

@@ -44,7 +44,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if _, named := ingress.Annotations[legacyAnnotation]; named || ingress.Spec.IngressClassName != nil {
 		return nil
 	}
-	list, err := objects.ListAs[*networkingv1.IngressClass](p.objects.List(ctx, networkingv1.Resource("ingressclasses"), ""))
+	list, err := objects.ListAs[*networkingv1.IngressClass](
+		p.objects.List(ctx, networkingv1.Resource("ingressclasses"), ""))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return admission.NewForbidden(a, fmt.Errorf("listing ingress classes: %w", err))
 	}

@@ -58,9 +58,11 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, item *corev1.LimitRangeItem
 		request, ok := requests[name]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, item.Type, bound.String()))
+			errs = append(errs, fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, item.Type,
+				bound.String()))
 		case request.Cmp(bound) > 0:
-			errs = append(errs, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, item.Type, bound.String(), request.String()))
+			errs = append(errs, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, item.Type,
+				bound.String(), request.String()))
 		}
 	})
 	return errs
@@ -80,21 +82,24 @@ func appendErr(errs []error, err error) []error {
 	return append(errs, err)
 }
 
-func checkMin(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity, r *corev1.ResourceRequirements) error {
+func checkMin(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity,
+	r *corev1.ResourceRequirements) error {
 	request, hasRequest := r.Requests[name]
 	limit, hasLimit := r.Limits[name]
 	switch {
 	case !hasRequest:
 		return fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, kind, bound.String())
 	case request.Cmp(bound) < 0:
-		return fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, kind, bound.String(), request.String())
+		return fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, kind, bound.String(),
+			request.String())
 	case hasLimit && limit.Cmp(bound) < 0:
 		return fmt.Errorf("minimum %s usage per %s is %s, but limit is %s", name, kind, bound.String(), limit.String())
 	}
 	return nil
 }
 
-func checkMax(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity, r *corev1.ResourceRequirements) error {
+func checkMax(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity,
+	r *corev1.ResourceRequirements) error {
 	request, hasRequest := r.Requests[name]
 	limit, hasLimit := r.Limits[name]
 	switch {
@@ -103,27 +108,32 @@ func checkMax(kind corev1.LimitType, name corev1.ResourceName, bound resource.Qu
 	case limit.Cmp(bound) > 0:
 		return fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, kind, bound.String(), limit.String())
 	case hasRequest && request.Cmp(bound) > 0:
-		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, kind, bound.String(), request.String())
+		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, kind, bound.String(),
+			request.String())
 	}
 	return nil
 }
 
-func checkRatio(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity, r *corev1.ResourceRequirements) error {
+func checkRatio(kind corev1.LimitType, name corev1.ResourceName, bound resource.Quantity,
+	r *corev1.ResourceRequirements) error {
 	request, limit := r.Requests[name], r.Limits[name]
 	switch {
 	case request.IsZero():
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, kind, bound.String())
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0",
+			name, kind, bound.String())
 	case limit.IsZero():
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name, kind, bound.String())
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name,
+			kind, bound.String())
 	}
 	if ratio, most := ratioOf(limit, request), float64(bound.MilliValue()); ratio*1000 > most {
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, kind, bound.String(), ratio)
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, kind,
+			bound.String(), ratio)
 	}
 	return nil
 }
 
-// ratioOf divides whole numbers, of thousandths where they fit: a division of fractions would miss by a little the ratio that a pod
-// keeps exactly.
+// ratioOf divides whole numbers, of thousandths where they fit: a division of fractions would miss by a little the
+// ratio that a pod keeps exactly.
 func ratioOf(limit, request resource.Quantity) float64 {
 	if limit.Value() > resource.MaxMilliValue || request.Value() > resource.MaxMilliValue {
 		return float64(limit.Value()) / float64(request.Value())

@@ -1,5 +1,5 @@
-// Package limitranger applies the LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and
-// claims (https://kubernetes.io/docs/concepts/policy/limit-range/).
+// Package limitranger applies the LimitRanges of a namespace: defaults for containers, and bounds for containers, pods
+// and claims (https://kubernetes.io/docs/concepts/policy/limit-range/).
 package limitranger
 
 import (
@@ -37,7 +37,7 @@ func New(reader objects.Reader) *Plugin {
 // Admit fills in the defaults of new pods, and of those whose resources change.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	pod, ok := a.GetObject().(*corev1.Pod)
-	if !ok || !judged(a) {
+	if !ok || !limited(a) {
 		return nil
 	}
 	ranges, err := p.ranges(ctx, a)
@@ -52,7 +52,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 
 // Validate checks the bounds.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !judged(a) {
+	if !limited(a) {
 		return nil
 	}
 	var check func(*corev1.LimitRangeItem) []error
@@ -81,17 +81,19 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 }
 
 func (p *Plugin) ranges(ctx context.Context, a admission.Attributes) ([]*corev1.LimitRange, error) {
-	list, err := objects.ListAs[*corev1.LimitRange](p.objects.List(ctx, corev1.Resource("limitranges"), a.GetNamespace()))
+	list, err := objects.ListAs[*corev1.LimitRange](
+		p.objects.List(ctx, corev1.Resource("limitranges"), a.GetNamespace()))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, admission.NewForbidden(a, fmt.Errorf("unable to %s %v at this time because there was an error enforcing limit ranges: %w",
-			a.GetOperation(), a.GetResource(), err))
+		return nil, admission.NewForbidden(a,
+			fmt.Errorf("unable to %s %v at this time because there was an error enforcing limit ranges: %w",
+				a.GetOperation(), a.GetResource(), err))
 	}
 	return list, nil
 }
 
-// judged tells the requests that limit ranges are about. The resources of a pod change only through the subresource resize.
-// What is on its way out must get there, whatever the limits have become.
-func judged(a admission.Attributes) bool {
+// limited selects the requests that limit ranges apply to. The resources of a pod change only through the subresource
+// resize. Objects that are being deleted are exempt: their updates must succeed, whatever the limits are now.
+func limited(a admission.Attributes) bool {
 	create := a.GetOperation() == admission.Create
 	switch a.GetObject().(type) {
 	case *corev1.Pod:

@@ -28,7 +28,8 @@ func New(reader objects.Reader) Plugin {
 	return Plugin{admission.NewHandler(admission.Create, admission.Update, admission.Delete), reader}
 }
 
-// Validate implements admission.ValidationInterface. Memory is trusted when it knows the namespace; else the store is asked.
+// Validate implements admission.ValidationInterface. Memory is trusted when it knows the namespace; else the store is
+// asked.
 func (p Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	namespaces := corev1.Resource("namespaces")
 	if a.GetNamespace() == "" || a.GetResource().GroupResource() == namespaces {

@@ -31,13 +31,15 @@ func New(reader objects.Reader) *Plugin {
 }
 
 // immortal namespaces can't be deleted.
-var immortal = map[string]bool{metav1.NamespaceDefault: true, metav1.NamespaceSystem: true, metav1.NamespacePublic: true}
+var immortal = map[string]bool{metav1.NamespaceDefault: true, metav1.NamespaceSystem: true,
+	metav1.NamespacePublic: true}
 
 // Admit implements admission.MutationInterface; it changes nothing.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	isNamespace := a.GetResource().GroupResource() == corev1.Resource("namespaces")
 	if isNamespace && a.GetOperation() == admission.Delete && immortal[a.GetName()] {
-		return apierrors.NewForbidden(a.GetResource().GroupResource(), a.GetName(), fmt.Errorf("this namespace may not be deleted"))
+		return apierrors.NewForbidden(a.GetResource().GroupResource(), a.GetName(),
+			fmt.Errorf("this namespace may not be deleted"))
 	}
 	if isNamespace || a.GetNamespace() == "" || a.GetOperation() == admission.Delete || isReview(a) {
 		return nil
@@ -55,7 +57,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return terminating(a, namespace.Name)
 }
 
-// isReview: whether somebody may do something can be asked about any namespace.
+// isReview: access reviews may be made about any namespace.
 func isReview(a admission.Attributes) bool {
 	r := a.GetResource()
 	return r.Group == "authorization.k8s.io" && r.Resource == "localsubjectaccessreviews"
@@ -72,7 +74,8 @@ func (p *Plugin) find(ctx context.Context, name string) (*corev1.Namespace, erro
 }
 
 func terminating(a admission.Attributes, namespace string) error {
-	err := admission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
+	err := admission.NewForbidden(a,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 	if status, ok := err.(*apierrors.StatusError); ok {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
 			Type:    corev1.NamespaceTerminatingCause,

@@ -17,9 +17,10 @@ import (
 
 // TestOldVolumes: the drivers of volumes from before CSI have use for audiences, too.
 func TestOldVolumes(t *testing.T) {
-	deny := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-		return authorizer.DecisionNoOpinion, "", nil
-	})
+	deny := authorizer.AuthorizerFunc(
+		func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			return authorizer.DecisionNoOpinion, "", nil
+		})
 	for driver, volume := range map[string]struct {
 		inline corev1.VolumeSource
 		stored corev1.PersistentVolumeSource
@@ -44,23 +45,30 @@ func TestOldVolumes(t *testing.T) {
 		store := &objectstest.Store{}
 		store.Put(corev1.Resource("nodes"), newNode("n1", nil))
 		store.Put(storagev1.Resource("csidrivers"), &storagev1.CSIDriver{
-			ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "cloud"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: driver},
+			Spec:       storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "cloud"}}},
 		})
 		store.Put(corev1.Resource("persistentvolumes"), &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: volume.stored},
+			ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+			Spec:       corev1.PersistentVolumeSpec{PersistentVolumeSource: volume.stored},
 		})
 		store.Put(corev1.Resource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
 		})
-		claimed := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}
+		claimed := corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}
 		for name, source := range map[string]corev1.VolumeSource{"inline": volume.inline, "claimed": claimed} {
 			pod := onNode(name, "n1", nil)
 			pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}}
 			store.Put(corev1.Resource("pods"), pod)
 			ask := func(p *Plugin, audience string) error {
-				return p.Admit(context.Background(), admission.NewAttributesRecord(tokenFor(name, name+"-uid", audience), nil, schema.GroupVersionKind{}, "ns", "sa",
-					corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "token", admission.Create, nil, false,
-					&user.DefaultInfo{Name: "system:node:n1", Groups: []string{user.NodesGroup}}), nil)
+				return p.Admit(context.Background(),
+					admission.NewAttributesRecord(tokenFor(name, name+"-uid", audience), nil, schema.GroupVersionKind{},
+						"ns", "sa",
+						corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "token", admission.Create, nil,
+						false,
+						&user.DefaultInfo{Name: "system:node:n1", Groups: []string{user.NodesGroup}}), nil)
 			}
 			if err := ask(New(Config{Objects: store, Authorizer: deny}), "cloud"); err != nil {
 				t.Errorf("%s, %s: %v", driver, name, err)

@@ -58,7 +58,7 @@ func admitNodeUpdate(nodeName string, a admission.Attributes) error {
 	if source := obj.Spec.ConfigSource; source != nil && !equality.Semantic.DeepEqual(source, old.Spec.ConfigSource) {
 		return forbid(a, "node %q is not allowed to update configSource to a new non-nil configSource", nodeName)
 	}
-	// Taints keep pods with special needs apart, owner references could let the node have itself deleted and made anew
+	// Taints keep pods with special needs apart; with owner references the node could have itself deleted and recreated
 	// without them.
 	if !equality.Semantic.DeepEqual(obj.Spec.Taints, old.Spec.Taints) {
 		return forbid(a, "node %q is not allowed to modify taints", nodeName)
@@ -88,8 +88,8 @@ func changed(a, b map[string]string) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// forbidden picks the labels that no kubelet may touch: those set aside for administrators, and those of Kubernetes that
-// are not the kubelet's.
+// forbidden picks the labels that no kubelet may touch: those set aside for administrators, and those of Kubernetes
+// that are not the kubelet's.
 func forbidden(labels []string) []string {
 	var out []string
 	for _, label := range labels {
@@ -98,7 +98,8 @@ func forbidden(labels []string) []string {
 			namespace = ""
 		}
 		if within(namespace, corev1.LabelNamespaceNodeRestriction) ||
-			((within(namespace, "kubernetes.io") || within(namespace, "k8s.io")) && !kubeletapis.IsKubeletLabel(label)) {
+			((within(namespace, "kubernetes.io") || within(namespace, "k8s.io")) &&
+				!kubeletapis.IsKubeletLabel(label)) {
 			out = append(out, label)
 		}
 	}
@@ -118,7 +119,8 @@ func (p *Plugin) admitCSR(_ context.Context, nodeName string, a admission.Attrib
 	if !ok {
 		return unexpected(a)
 	}
-	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName && csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName &&
+		csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return nil
 	}
 	block, _ := pem.Decode(csr.Spec.Request)

@@ -1,6 +1,6 @@
 // Package noderestriction limits kubelets to their own node and to the pods bound to it
-// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction). It completes the Node
-// authorizer, which does not see the content of requests.
+// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction). It completes the
+// Node authorizer, which does not see the content of requests.
 package noderestriction
 
 import (
@@ -123,8 +123,8 @@ func (p *Plugin) admitCSINode(_ context.Context, nodeName string, a admission.At
 	return nil
 }
 
-// admitSlice: of other requests the authorizer knows whose slice they are about, but neither what is in a new one, nor which
-// ones a deletion of many is about.
+// admitSlice: of other requests the authorizer knows whose slice they are about, but neither what is in a new one, nor
+// which ones a deletion of many is about.
 func (p *Plugin) admitSlice(_ context.Context, nodeName string, a admission.Attributes) error {
 	obj, verb := a.GetObject(), "create"
 	switch a.GetOperation() {

@@ -40,7 +40,8 @@ func (p *Plugin) admitPod(ctx context.Context, nodeName string, a admission.Attr
 		}
 		return nil
 	}
-	return forbid(a, "unexpected operation %q, node %q can only create and delete mirror pods", a.GetOperation(), nodeName)
+	return forbid(a, "unexpected operation %q, node %q can only create and delete mirror pods", a.GetOperation(),
+		nodeName)
 }
 
 func (p *Plugin) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -51,15 +52,16 @@ func (p *Plugin) pod(ctx context.Context, namespace, name string) (*corev1.Pod, 
 	return pod, one(err, corev1.Resource("pod"), name)
 }
 
-// admitMirrorPod: a node may only show its static pods. They name no other objects, or the node could give itself access to
-// any.
+// admitMirrorPod: a node may only show its static pods. They name no other objects, or the node could give itself
+// access to any.
 func (p *Plugin) admitMirrorPod(ctx context.Context, nodeName string, a admission.Attributes) error {
 	pod, ok := a.GetObject().(*corev1.Pod)
 	if !ok {
 		return unexpected(a)
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
-		return forbid(a, "pod does not have %q annotation, node %q can only create mirror pods", corev1.MirrorPodAnnotationKey, nodeName)
+		return forbid(a, "pod does not have %q annotation, node %q can only create mirror pods",
+			corev1.MirrorPodAnnotationKey, nodeName)
 	}
 	if pod.Spec.NodeName != nodeName {
 		return forbid(a, "node %q can only create pods with spec.nodeName set to itself", nodeName)
@@ -179,7 +181,8 @@ func (p *Plugin) admitClaim(_ context.Context, nodeName string, a admission.Attr
 		c.ManagedFields, c.ResourceVersion = nil, ""
 	}
 	if !equality.Semantic.DeepEqual(before, after) {
-		return forbid(a, "node %q is not allowed to update fields other than status.quantity and status.conditions: %v", nodeName, diff.Diff(before, after))
+		return forbid(a, "node %q is not allowed to update fields other than status.quantity and status.conditions: %v",
+			nodeName, diff.Diff(before, after))
 	}
 	return nil
 }

@@ -38,7 +38,9 @@ func (p *Plugin) admitServiceAccount(ctx context.Context, nodeName string, a adm
 		return err
 	}
 	if to.UID != pod.UID {
-		return forbid(a, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", to.UID)
+		return forbid(a,
+			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted "+
+				"and then recreated", to.UID)
 	}
 	if pod.Spec.NodeName != nodeName {
 		return forbid(a, "node requested token bound to a pod scheduled on a different node")
@@ -49,8 +51,8 @@ func (p *Plugin) admitServiceAccount(ctx context.Context, nodeName string, a adm
 	return p.checkAudience(ctx, a, pod, request.Spec.Audiences)
 }
 
-// checkAudience: the audience is one that a volume of the pod asks for, itself or through its CSI driver, or one that the
-// node was given leave to ask for (KEP-4412, audience restriction).
+// checkAudience: the audience is one that a volume of the pod asks for, itself or through its CSI driver, or one that
+// the node was given leave to ask for (KEP-4412, audience restriction).
 func (p *Plugin) checkAudience(ctx context.Context, a admission.Attributes, pod *corev1.Pod, audiences []string) error {
 	if len(audiences) > 1 {
 		return forbid(a, "node may only request 0 or 1 audiences")
@@ -74,9 +76,12 @@ func (p *Plugin) checkAudience(ctx context.Context, a admission.Attributes, pod 
 	case decision == authorizer.DecisionAllow: // whatever else went wrong
 		return nil
 	case err != nil:
-		return admission.NewForbidden(a, fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %w", audience, who, err))
+		return admission.NewForbidden(a,
+			fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %w",
+				audience, who, err))
 	default:
-		return forbid(a, "audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, who)
+		return forbid(a, "audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience",
+			audience, who)
 	}
 }
 
@@ -117,11 +122,13 @@ func (p *Plugin) usesAudience(ctx context.Context, pod *corev1.Pod, audience str
 
 // driverOfClaim returns the CSI driver of the volume bound to a claim, "" if there is none.
 func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
-	claim, err := objects.As[*corev1.PersistentVolumeClaim](p.objects.Get(ctx, corev1.Resource("persistentvolumeclaims"), namespace, name))
+	claim, err := objects.As[*corev1.PersistentVolumeClaim](
+		p.objects.Get(ctx, corev1.Resource("persistentvolumeclaims"), namespace, name))
 	if err != nil {
 		return "", one(err, corev1.Resource("persistentvolumeclaim"), name)
 	}
-	volume, err := objects.As[*corev1.PersistentVolume](p.objects.Get(ctx, corev1.Resource("persistentvolumes"), "", claim.Spec.VolumeName))
+	volume, err := objects.As[*corev1.PersistentVolume](
+		p.objects.Get(ctx, corev1.Resource("persistentvolumes"), "", claim.Spec.VolumeName))
 	if err != nil {
 		return "", one(err, corev1.Resource("persistentvolume"), claim.Spec.VolumeName)
 	}
@@ -133,7 +140,8 @@ func (p *Plugin) driverUses(ctx context.Context, name, audience string) (bool, e
 	if err != nil {
 		return false, one(err, storagev1.Resource("csidriver"), name)
 	}
-	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
+	return slices.ContainsFunc(driver.Spec.TokenRequests,
+		func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
 
 // one says of what wasn't found what it is, in the singular: clients see it so.

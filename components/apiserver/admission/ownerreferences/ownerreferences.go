@@ -33,8 +33,8 @@ func New(a authorizer.Authorizer, mapper meta.RESTMapper) Plugin {
 	return Plugin{admission.NewHandler(admission.Create, admission.Update), a, mapper}
 }
 
-// Validate implements admission.ValidationInterface. Whoever changes owners must be allowed to delete the object; whoever
-// makes it block the deletion of an owner must be allowed to set that one's finalizers.
+// Validate implements admission.ValidationInterface. A user who changes owners must be allowed to delete the object; a
+// user who makes it block the deletion of an owner must be allowed to set that owner's finalizers.
 func (p Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetResource().GroupResource() == corev1.Resource("pods") && a.GetSubresource() == "status" {
 		return nil // it can't change them
@@ -50,14 +50,16 @@ func (p Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissio
 			Subresource: a.GetSubresource(), Name: a.GetName(), ResourceRequest: true,
 		})
 		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(a, fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err))
+			return admission.NewForbidden(a,
+				fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err))
 		}
 	}
 	blocking := newlyBlocking(now, before)
 	if len(blocking) == 0 {
 		return nil
 	}
-	if decision, _, _ := p.authorizer.Authorize(ctx, finalizers(a, "*", "*", "*", "", "*")); decision == authorizer.DecisionAllow {
+	if decision, _, _ := p.authorizer.Authorize(ctx,
+		finalizers(a, "*", "*", "*", "", "*")); decision == authorizer.DecisionAllow {
 		return nil
 	}
 	for _, ref := range blocking {
@@ -72,17 +74,20 @@ func (p Plugin) mayBlock(ctx context.Context, a admission.Attributes, ref metav1
 	mappings, err := p.mappings(ref)
 	if err != nil {
 		return admission.NewForbidden(a, fmt.Errorf(
-			"cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %w", ref.APIVersion, ref.Kind, err))
+			"cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %w",
+			ref.APIVersion, ref.Kind, err))
 	}
 	for _, m := range mappings {
 		namespace := ""
 		if m.Scope.Name() == meta.RESTScopeNameNamespace {
 			namespace = a.GetNamespace() // where the owner must be, too
 		}
-		decision, reason, err := p.authorizer.Authorize(ctx, finalizers(a, m.Resource.Group, m.Resource.Version, m.Resource.Resource, namespace, ref.Name))
+		decision, reason, err := p.authorizer.Authorize(ctx,
+			finalizers(a, m.Resource.Group, m.Resource.Version, m.Resource.Resource, namespace, ref.Name))
 		if decision != authorizer.DecisionAllow {
 			return admission.NewForbidden(a, fmt.Errorf(
-				"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason, err))
+				"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v",
+				reason, err))
 		}
 	}
 	return nil
@@ -99,8 +104,9 @@ func (p Plugin) mappings(ref metav1.OwnerReference) ([]*meta.RESTMapping, error)
 // finalizers asks whether the user may set those of an object.
 func finalizers(a admission.Attributes, group, version, resource, namespace, name string) authorizer.Attributes {
 	return authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: "update", APIGroup: group, APIVersion: version, Resource: resource, Subresource: "finalizers",
-		Namespace: namespace, Name: name, ResourceRequest: true,
+		User: a.GetUserInfo(), Verb: "update", APIGroup: group, APIVersion: version, Resource: resource,
+		Subresource: "finalizers",
+		Namespace:   namespace, Name: name, ResourceRequest: true,
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package pluginconfig reads the configurations of admission plug-ins. Upstream reads these without asking for more than it knows:
-// what a file says besides is left out, so that one serves several releases.
+// Package pluginconfig reads the configurations of admission plug-ins. Upstream reads these without asking for more
+// than it knows: what a file says besides is left out, so that one serves several releases.
 package pluginconfig
 
 import (
@@ -19,7 +19,8 @@ import (
 // Kind is that of all configurations.
 const Kind = "Configuration"
 
-// Decode reads a Configuration of one of the versions of a group, JSON or YAML, into a struct. It refuses what is of another kind.
+// Decode reads a Configuration of one of the versions of a group, JSON or YAML, into a struct. It refuses what is of
+// another kind.
 func Decode(file []byte, group string, versions []string, into any) error {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal(file, &meta); err != nil {

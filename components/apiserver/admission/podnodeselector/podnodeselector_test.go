@@ -13,12 +13,15 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
-const config = "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: pool=shared, listed: \"pool=shared,disk=ssd\"}\nunknown: {}\n"
+const config = "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: pool=shared, listed: " +
+	"\"pool=shared,disk=ssd\"}\nunknown: {}\n"
 
 func TestSelectors(t *testing.T) {
 	store := &objectstest.Store{}
-	for name, own := range map[string]map[string]string{"plain": nil, "listed": nil, "own": {annotation: "pool=own"}, "free": {annotation: ""}} {
-		store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: own}})
+	for name, own := range map[string]map[string]string{"plain": nil, "listed": nil, "own": {annotation: "pool=own"},
+		"free": {annotation: ""}} {
+		store.Put(corev1.Resource("namespaces"),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: own}})
 	}
 	p, err := New(store, []byte(config))
 	if err != nil {
@@ -30,14 +33,19 @@ func TestSelectors(t *testing.T) {
 		wantedToFail string
 	}{
 		{namespace: "plain", want: map[string]string{"pool": "shared"}},
-		{namespace: "plain", has: map[string]string{"pool": "mine"}, wantedToFail: "conflicts with its namespace node label selector"},
-		{namespace: "own", has: map[string]string{"disk": "hdd"}, want: map[string]string{"pool": "own", "disk": "hdd"}},
+		{namespace: "plain", has: map[string]string{"pool": "mine"},
+			wantedToFail: "conflicts with its namespace node label selector"},
+		{namespace: "own", has: map[string]string{"disk": "hdd"},
+			want: map[string]string{"pool": "own", "disk": "hdd"}},
 		{namespace: "free"},
-		{namespace: "listed", has: map[string]string{"disk": "ssd"}, want: map[string]string{"pool": "shared", "disk": "ssd"}},
-		{namespace: "listed", has: map[string]string{"disk": "hdd"}, wantedToFail: "conflict with its namespace whitelist"},
+		{namespace: "listed", has: map[string]string{"disk": "ssd"},
+			want: map[string]string{"pool": "shared", "disk": "ssd"}},
+		{namespace: "listed", has: map[string]string{"disk": "hdd"},
+			wantedToFail: "conflict with its namespace whitelist"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeSelector: tt.has}}
-		a := admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, tt.namespace, "p", corev1.Resource("pods").WithVersion("v1"), "", admission.Create, nil, false, nil)
+		a := admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, tt.namespace, "p",
+			corev1.Resource("pods").WithVersion("v1"), "", admission.Create, nil, false, nil)
 		err := p.Admit(t.Context(), a, nil)
 		if err == nil {
 			err = p.Validate(t.Context(), a, nil)

@@ -57,7 +57,8 @@ func (p Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissio
 		return admission.NewForbidden(a, fmt.Errorf("failed to get node %q: %w", pod.Spec.NodeName, err))
 	}
 	if system, known := node.Labels[corev1.LabelOSStable]; known && system != string(corev1.Linux) {
-		return refuse(a, ReasonUnsupportedPlatform, fmt.Sprintf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system))
+		return refuse(a, ReasonUnsupportedPlatform,
+			fmt.Sprintf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system))
 	}
 	if missing := beyond(pod, node.Status.Allocatable); missing != "" {
 		return refuse(a, ReasonNodeCapacity, "node didn't have enough allocatable resources: "+missing)
@@ -70,7 +71,8 @@ func beyond(pod *corev1.Pod, allocatable corev1.ResourceList) string {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	var out []string
 	if has := allocatable.Cpu(); requests.Cpu().Cmp(*has) > 0 {
-		out = append(out, fmt.Sprintf("cpu, requested: %d, allocatable: %d", requests.Cpu().MilliValue(), has.MilliValue()))
+		out = append(out, fmt.Sprintf("cpu, requested: %d, allocatable: %d", requests.Cpu().MilliValue(),
+			has.MilliValue()))
 	}
 	if has := allocatable.Memory(); requests.Memory().Cmp(*has) > 0 {
 		out = append(out, fmt.Sprintf("memory, requested: %d, allocatable: %d", requests.Memory().Value(), has.Value()))

@@ -33,8 +33,8 @@ type Plugin struct {
 
 var _ admission.ValidationInterface = &Plugin{}
 
-// New returns the plug-in with its configuration (PodSecurityConfiguration); without one, every level is privileged unless a
-// namespace says otherwise. recorder counts decisions; it may be nil.
+// New returns the plug-in with its configuration (PodSecurityConfiguration); without one, every level is privileged
+// unless a namespace says otherwise. recorder counts decisions; it may be nil.
 func New(reader objects.Reader, file []byte, recorder metrics.Recorder) (*Plugin, error) {
 	if recorder == nil {
 		recorder = unrecorded{}

@@ -49,13 +49,18 @@ func TestValidate(t *testing.T) {
 	}{
 		{"no label", nil, pods, pod(privileged), "", false},
 		{"baseline, plain", map[string]string{enforce: "baseline"}, pods, pod(plain), "", false},
-		{"baseline, privileged", map[string]string{enforce: "baseline"}, pods, pod(privileged), `violates PodSecurity "baseline:latest": privileged`, false},
+		{"baseline, privileged", map[string]string{enforce: "baseline"}, pods, pod(privileged),
+			`violates PodSecurity "baseline:latest": privileged`, false},
 		{"baseline, host network", map[string]string{enforce: "baseline"}, pods, pod(host), "host namespaces", false},
-		{"restricted, plain", map[string]string{enforce: "restricted"}, pods, pod(plain), "allowPrivilegeEscalation != false", false},
+		{"restricted, plain", map[string]string{enforce: "restricted"}, pods, pod(plain),
+			"allowPrivilegeEscalation != false", false},
 		{"warned", map[string]string{warn: "baseline"}, pods, pod(host), "", true},
-		{"template is warned of, not refused", map[string]string{enforce: "baseline", warn: "baseline"}, appsv1.SchemeGroupVersion.WithResource("deployments"), deployment, "", true},
-		{"bad label", nil, corev1.SchemeGroupVersion.WithResource("namespaces"), namespace(map[string]string{enforce: "strict"}), "must be one of privileged, baseline, restricted", false},
-		{"something else", map[string]string{enforce: "restricted"}, corev1.SchemeGroupVersion.WithResource("secrets"), &corev1.Secret{}, "", false},
+		{"template is warned of, not refused", map[string]string{enforce: "baseline", warn: "baseline"},
+			appsv1.SchemeGroupVersion.WithResource("deployments"), deployment, "", true},
+		{"bad label", nil, corev1.SchemeGroupVersion.WithResource("namespaces"),
+			namespace(map[string]string{enforce: "strict"}), "must be one of privileged, baseline, restricted", false},
+		{"something else", map[string]string{enforce: "restricted"}, corev1.SchemeGroupVersion.WithResource("secrets"),
+			&corev1.Secret{}, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &objectstest.Store{}
@@ -65,7 +70,8 @@ func TestValidate(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := &warnings{}
-			a := admission.NewAttributesRecord(tt.obj, nil, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "ns", "p", tt.resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"})
+			a := admission.NewAttributesRecord(tt.obj, nil, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "ns",
+				"p", tt.resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"})
 			err = p.Validate(warning.WithWarningRecorder(context.Background(), w), a, nil)
 			if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)

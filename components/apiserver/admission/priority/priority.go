@@ -39,7 +39,8 @@ func New(reader objects.Reader) *Plugin {
 
 // Admit computes the priority of new pods, and keeps that of pods whose writer left it out.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() == admission.Delete {
+	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" ||
+		a.GetOperation() == admission.Delete {
 		return nil
 	}
 	pod, ok := a.GetObject().(*corev1.Pod)
@@ -78,19 +79,25 @@ func (p *Plugin) set(ctx context.Context, a admission.Attributes, pod *corev1.Po
 	} else {
 		class, err := p.find(ctx, pod.Spec.PriorityClassName)
 		if apierrors.IsNotFound(err) {
-			return admission.NewForbidden(a, fmt.Errorf("no PriorityClass with name %v was found", pod.Spec.PriorityClassName))
+			return admission.NewForbidden(a,
+				fmt.Errorf("no PriorityClass with name %v was found", pod.Spec.PriorityClassName))
 		} else if err != nil {
 			return fmt.Errorf("failed to resolve PriorityClass with name %s: %w", pod.Spec.PriorityClassName, err)
 		}
 		value, preemption = class.Value, ptr.Deref(class.PreemptionPolicy, preemption)
 	}
 	if pod.Spec.Priority != nil && *pod.Spec.Priority != value {
-		return admission.NewForbidden(a, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; "+
-			"priority admission controller computed %d from the given PriorityClass name", *pod.Spec.Priority, value))
+		return admission.NewForbidden(a,
+			fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; "+
+				"priority admission controller computed %d from the given PriorityClass name", *pod.Spec.Priority,
+				value))
 	}
 	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy != preemption {
-		return admission.NewForbidden(a, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; "+
-			"priority admission controller computed %s from the given PriorityClass name", *pod.Spec.PreemptionPolicy, preemption))
+		return admission.NewForbidden(a,
+			fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; "+
+				"priority admission controller computed %s from the given PriorityClass name",
+				*pod.Spec.PreemptionPolicy,
+				preemption))
 	}
 	pod.Spec.Priority, pod.Spec.PreemptionPolicy = &value, &preemption
 	return nil
@@ -136,7 +143,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return fmt.Errorf("failed to get default priority class: %w", err)
 	}
 	if existing != nil && (a.GetOperation() == admission.Create || existing.Name != class.Name) {
-		return admission.NewForbidden(a, fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", existing.Name))
+		return admission.NewForbidden(a,
+			fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", existing.Name))
 	}
 	return nil
 }

@@ -12,22 +12,22 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 // writeTimeout is upstream's bound on the time that a quota takes to be evaluated.
 const writeTimeout = 10 * time.Second
 
-// desks are where charges wait for another one to the same quota to be written: those that wait are written together then. Each on its
-// own would meet a newer state of the quota at nearly every try.
-type desks struct {
+// batcher collects charges while another one to the same quota is written: those that wait are written together
+// then. Each on its own would meet a newer state of the quota at nearly every try.
+type batcher struct {
 	mu      sync.Mutex
-	waiting map[string][]*booking // by namespace and name of the quota; there while somebody writes
+	waiting map[string][]*pendingCharge // by namespace and name of the quota; there while its charges are being written
 }
 
-// booking is a charge that waits.
-type booking struct {
+// pendingCharge is a charge that waits.
+type pendingCharge struct {
 	charge     *charge
 	attributes admission.Attributes
 	err        error // what came of it
@@ -35,20 +35,20 @@ type booking struct {
 	turn chan bool
 }
 
-// join reports whether the booking leads from the start.
-func (d *desks) join(key string, b *booking) bool {
+// join reports whether the charge leads from the start.
+func (d *batcher) join(key string, b *pendingCharge) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	waiting, busy := d.waiting[key]
 	if d.waiting == nil {
-		d.waiting = map[string][]*booking{}
+		d.waiting = map[string][]*pendingCharge{}
 	}
 	d.waiting[key] = append(waiting, b)
 	return !busy
 }
 
-// take is for who leads.
-func (d *desks) take(key string) []*booking {
+// take is called by the leader.
+func (d *batcher) take(key string) []*pendingCharge {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	batch := d.waiting[key]
@@ -56,8 +56,8 @@ func (d *desks) take(key string) []*booking {
 	return batch
 }
 
-// settle tells those who came with a batch what became of it, and lets the next one lead.
-func (d *desks) settle(key string, batch []*booking, leader *booking, err error) {
+// settle gives the charges of a batch their result, and lets the next one lead.
+func (d *batcher) settle(key string, batch []*pendingCharge, leader *pendingCharge, err error) {
 	for _, b := range batch {
 		if err != nil {
 			b.err = err
@@ -70,7 +70,7 @@ func (d *desks) settle(key string, batch []*booking, leader *booking, err error)
 }
 
 // pass lets the next one lead.
-func (d *desks) pass(key string) {
+func (d *batcher) pass(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if waiting := d.waiting[key]; len(waiting) > 0 {
@@ -80,9 +80,9 @@ func (d *desks) pass(key string) {
 	delete(d.waiting, key)
 }
 
-// leave takes back a booking that waits. What it was told at the same moment is returned. One that is being written stays charged, as
-// upstream's, until the quota controller counts anew.
-func (d *desks) leave(key string, b *booking) (leads, decided bool) {
+// leave withdraws a waiting charge. A decision made at the same moment is returned. A charge that is being written
+// stays, as upstream's, until the quota controller recalculates the usage.
+func (d *batcher) leave(key string, b *pendingCharge) (leads, decided bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i := slices.Index(d.waiting[key], b); i >= 0 {
@@ -96,22 +96,22 @@ func (d *desks) leave(key string, b *booking) (leads, decided bool) {
 	}
 }
 
-// book adds a charge to the quota as it is stored, if there is room for it, or it can't be helped.
+// book adds a charge to the stored quota in a batch, and returns why it was rejected.
 func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
-	key, b := a.GetNamespace()+"/"+c.quota.Name, &booking{charge: c, attributes: a, turn: make(chan bool, 1)}
-	if !p.desks.join(key, b) {
+	key, b := a.GetNamespace()+"/"+c.quota.Name, &pendingCharge{charge: c, attributes: a, turn: make(chan bool, 1)}
+	if !p.batcher.join(key, b) {
 		select {
 		case leads := <-b.turn:
 			if !leads {
 				return b.err
 			}
 		case <-ctx.Done():
-			leads, decided := p.desks.leave(key, b)
+			leads, decided := p.batcher.leave(key, b)
 			if decided {
 				return b.err
 			}
 			if leads {
-				p.desks.pass(key)
+				p.batcher.pass(key)
 			}
 			return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 		}
@@ -120,19 +120,20 @@ func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) er
 	return b.err
 }
 
-// lead writes the charges that wait. That goes on when the request ends that leads: nobody could tell whether it was done, and others
-// wait for it, too.
-func (p *Plugin) lead(ctx context.Context, key string, b *booking) {
-	batch := p.desks.take(key)
-	err := error(apierrors.NewInternalError(errors.New("the quota could not be charged"))) // to the others, if this panics
-	defer func() { p.desks.settle(key, batch, b, err) }()
+// lead writes the charges that wait. That goes on when the leading request ends: the outcome would be unknown
+// otherwise, and other requests wait for it, too.
+func (p *Plugin) lead(ctx context.Context, key string, b *pendingCharge) {
+	batch := p.batcher.take(key)
+	// to the others, if this panics
+	err := error(apierrors.NewInternalError(errors.New("the quota could not be charged")))
+	defer func() { p.batcher.settle(key, batch, b, err) }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	err = p.write(ctx, b.charge.quota, batch)
 }
 
-// write adds the charges for which there is room, in the order in which they came, and leaves what comes of each in its booking.
-func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*booking) error {
+// write adds the charges that fit, in the order in which they came, and records the result of each.
+func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*pendingCharge) error {
 	err := p.change(ctx, to, func(q *corev1.ResourceQuota) error {
 		refused := errUnchanged
 		for _, b := range batch {
@@ -142,7 +143,7 @@ func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*b
 		}
 		return refused
 	})
-	if apierrors.IsNotFound(err) { // a quota that went away binds nobody, whatever was found in the one that was remembered
+	if apierrors.IsNotFound(err) { // a deleted quota limits nothing, whatever the remembered one had left
 		for _, b := range batch {
 			b.err = nil
 		}
@@ -151,10 +152,11 @@ func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*b
 	return err
 }
 
-// change changes the status of a quota as it is stored. The change may be tried several times, and may end with errUnchanged, which is
-// no error.
-func (p *Plugin) change(ctx context.Context, of *corev1.ResourceQuota, change func(q *corev1.ResourceQuota) error) error {
-	_, err := p.objects.UpdateStatus(ctx, kind, of.Namespace, of.Name, func(obj kinds.Object) (kinds.Object, error) {
+// change changes the status of a quota as it is stored. The change may be tried several times, and may end with
+// errUnchanged, which is no error.
+func (p *Plugin) change(ctx context.Context, of *corev1.ResourceQuota,
+	change func(q *corev1.ResourceQuota) error) error {
+	_, err := p.objects.UpdateStatus(ctx, kind, of.Namespace, of.Name, func(obj api.Object) (api.Object, error) {
 		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 		if err != nil {
 			return nil, err

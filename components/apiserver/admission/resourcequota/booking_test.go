@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
@@ -28,7 +28,8 @@ type slow struct {
 	next  chan error // what comes of the write; nil lets it be done
 }
 
-func (s *slow) UpdateStatus(ctx context.Context, r schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+func (s *slow) UpdateStatus(ctx context.Context, r schema.GroupResource, namespace, name string,
+	mutate func(api.Object) (api.Object, error)) (api.Object, error) {
 	s.begun <- struct{}{}
 	select {
 	case err := <-s.next:
@@ -37,7 +38,7 @@ func (s *slow) UpdateStatus(ctx context.Context, r schema.GroupResource, namespa
 			panic(err)
 		case apierrors.IsNotFound(err): // memory has it still
 			obj, _ := s.Get(ctx, r, namespace, name)
-			_, _ = mutate(obj.DeepCopyObject().(kinds.Object))
+			_, _ = mutate(obj.DeepCopyObject().(api.Object))
 			return nil, err
 		case err != nil:
 			return nil, err
@@ -54,7 +55,8 @@ func slowPlugin(t *testing.T, hard string) (*Plugin, *slow) {
 	limit := corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse(hard)}
 	s.Put(kind, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: limit},
-		Status: corev1.ResourceQuotaStatus{Hard: limit, Used: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("0")}},
+		Status: corev1.ResourceQuotaStatus{Hard: limit,
+			Used: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("0")}},
 	})
 	p, err := New(s, clock.RealClock{}, nil)
 	if err != nil {
@@ -83,9 +85,9 @@ func create(ctx context.Context, p *Plugin, i int) <-chan error {
 // wait returns when so many charges wait for another one.
 func (p *Plugin) wait(n int) {
 	for {
-		p.desks.mu.Lock()
-		waiting := len(p.desks.waiting["ns/q"])
-		p.desks.mu.Unlock()
+		p.batcher.mu.Lock()
+		waiting := len(p.batcher.waiting["ns/q"])
+		p.batcher.mu.Unlock()
 		if waiting == n {
 			return
 		}
@@ -93,8 +95,8 @@ func (p *Plugin) wait(n int) {
 	}
 }
 
-// TestChargesAreWrittenTogether: those that come while one is written need one more write, however many they are, and each is told
-// whether there was room for it.
+// TestChargesAreWrittenTogether: those that come while one is written need one more write, however many they are, and
+// each is told whether there was room for it.
 func TestChargesAreWrittenTogether(t *testing.T) {
 	p, s := slowPlugin(t, "8")
 	outcomes := []<-chan error{create(t.Context(), p, 0)}
@@ -115,15 +117,16 @@ func TestChargesAreWrittenTogether(t *testing.T) {
 		}
 	}
 	q, err := s.Get(t.Context(), kind, "ns", "q")
-	if used := q.(*corev1.ResourceQuota).Status.Used[corev1.ResourceConfigMaps]; err != nil || admitted != 8 || used.Value() != 8 || s.Writes != 2 {
+	if used := q.(*corev1.ResourceQuota).Status.Used[corev1.ResourceConfigMaps]; err != nil || admitted != 8 ||
+		used.Value() != 8 || s.Writes != 2 {
 		t.Errorf("%d are admitted, %s are used, after %d writes, %v", admitted, used.String(), s.Writes, err)
 	}
-	if len(p.desks.waiting) != 0 {
+	if len(p.batcher.waiting) != 0 {
 		t.Error("something is left")
 	}
 }
 
-// used is how much of the quota is booked.
+// used is the quota's usage.
 func (s *slow) used(t *testing.T) int64 {
 	t.Helper()
 	q, err := s.Get(t.Context(), kind, "ns", "q")
@@ -179,20 +182,24 @@ func TestChargesOutliveOthers(t *testing.T) {
 	if used := s.used(t); used != 5 || s.Writes != 3 {
 		t.Errorf("%d are used, after %d writes", used, s.Writes)
 	}
-	if len(p.desks.waiting) != 0 {
+	if len(p.batcher.waiting) != 0 {
 		t.Error("something is left")
 	}
 }
 
-// TestChargesShareFaults: what goes wrong as charges are written is told to all of them, and the next ones begin anew.
+// TestChargesShareFaults: an error of writing charges is returned to all of them, and later charges are not affected.
 func TestChargesShareFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault error
 		told  func(err error) bool
 	}{
-		"store": {errors.New("the store is ill"), func(err error) bool { return err != nil && err.Error() == "the store is ill" }},
-		"panic": {errPanics, func(err error) bool { return errors.Is(err, errPanics) || apierrors.IsInternalError(err) }},
-		"gone":  {apierrors.NewNotFound(kind, "q"), func(err error) bool { return err == nil }},
+		"store": {errors.New("the store is ill"),
+			func(err error) bool { return err != nil && err.Error() == "the store is ill" }},
+		"panic": {errPanics, func(err error) bool {
+			return errors.Is(err, errPanics) ||
+				apierrors.IsInternalError(err)
+		}},
+		"gone": {apierrors.NewNotFound(kind, "q"), func(err error) bool { return err == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := slowPlugin(t, "2")
@@ -209,8 +216,8 @@ func TestChargesShareFaults(t *testing.T) {
 			if err := <-after; err != nil {
 				t.Error(err)
 			}
-			if used := s.used(t); used != 2 || len(p.desks.waiting) != 0 {
-				t.Errorf("%d are used, %d wait", used, len(p.desks.waiting))
+			if used := s.used(t); used != 2 || len(p.batcher.waiting) != 0 {
+				t.Errorf("%d are used, %d wait", used, len(p.batcher.waiting))
 			}
 		})
 	}

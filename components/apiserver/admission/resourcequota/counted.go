@@ -41,7 +41,8 @@ func counted(a admission.Attributes) bool {
 
 // ends tells pods that end at a time that is known: quotas may be about these alone, or about all others.
 func ends(obj runtime.Object) bool {
-	terminating := corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeTerminating, Operator: corev1.ScopeSelectorOpExists}
+	terminating := corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeTerminating,
+		Operator: corev1.ScopeSelectorOpExists}
 	return quotas.Within(obj, &terminating)
 }
 

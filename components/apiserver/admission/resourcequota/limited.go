@@ -17,7 +17,7 @@ import (
 	"quintet.dev/quintet/internal/quotas"
 )
 
-// limited are the resources that nobody may use without a quota for them
+// limited are the resources that may be used only where a quota covers them
 // (https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default).
 type limited []config.LimitedResource
 
@@ -39,18 +39,20 @@ func readLimited(file []byte) (limited, error) {
 	return c.LimitedResources, validation.ValidateConfiguration(c).ToAggregate()
 }
 
-// check refuses an object that uses of what is limited, of which no quota that is about it tells. It is asked of those that use
-// more than before.
+// check refuses an object that uses of what is limited, of which no quota that is about it tells. It is asked of those
+// that use more than before.
 func (l limited) check(a admission.Attributes, u use, about, all []*corev1.ResourceQuota) error {
 	if len(l) == 0 {
 		return nil
 	}
 	wanted := l.names(a.GetResource().GroupResource(), u.now)
 	for _, q := range about {
-		wanted = slices.DeleteFunc(wanted, func(name corev1.ResourceName) bool { _, told := q.Status.Hard[name]; return told })
+		wanted = slices.DeleteFunc(wanted,
+			func(name corev1.ResourceName) bool { _, told := q.Status.Hard[name]; return told })
 	}
 	if len(wanted) > 0 {
-		return admission.NewForbidden(a, fmt.Errorf("insufficient quota to consume: %v", join(slices.Compact(slices.Sorted(slices.Values(wanted))))))
+		return admission.NewForbidden(a,
+			fmt.Errorf("insufficient quota to consume: %v", join(slices.Compact(slices.Sorted(slices.Values(wanted))))))
 	}
 	if scopes := l.uncovered(a.GetObject(), all); len(scopes) > 0 {
 		return fmt.Errorf("insufficient quota to match these scopes: %v", scopes)
@@ -65,7 +67,8 @@ func (l limited) names(of schema.GroupResource, usage corev1.ResourceList) (out 
 			continue
 		}
 		for name, q := range usage {
-			if q.Sign() == 1 && slices.ContainsFunc(l[i].MatchContains, func(part string) bool { return strings.Contains(string(name), part) }) {
+			if q.Sign() == 1 && slices.ContainsFunc(l[i].MatchContains,
+				func(part string) bool { return strings.Contains(string(name), part) }) {
 				out = append(out, name)
 			}
 		}

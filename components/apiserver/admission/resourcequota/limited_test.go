@@ -32,10 +32,14 @@ func TestLimitedByDefault(t *testing.T) {
 		quotas []*corev1.ResourceQuota
 		want   string
 	}{
-		"nothing limited":   {pod: pod(list("memory", "1"), nil)},
-		"no quota":          {pod: pod(list("cpu", "1"), nil), want: "insufficient quota to consume: cpu,requests.cpu"},
-		"another quota":     {pod: pod(list("cpu", "1"), nil), quotas: []*corev1.ResourceQuota{newQuota("q", list("cpu", "5"), list("cpu", "0"))}, want: "insufficient quota to consume: requests.cpu"},
-		"two quotas":        {pod: pod(list("cpu", "1"), nil), quotas: []*corev1.ResourceQuota{newQuota("q", list("cpu", "5"), list("cpu", "0")), newQuota("r", list("requests.cpu", "5"), list("requests.cpu", "0"))}},
+		"nothing limited": {pod: pod(list("memory", "1"), nil)},
+		"no quota":        {pod: pod(list("cpu", "1"), nil), want: "insufficient quota to consume: cpu,requests.cpu"},
+		"another quota": {pod: pod(list("cpu", "1"), nil),
+			quotas: []*corev1.ResourceQuota{newQuota("q", list("cpu", "5"), list("cpu", "0"))},
+			want:   "insufficient quota to consume: requests.cpu"},
+		"two quotas": {pod: pod(list("cpu", "1"), nil),
+			quotas: []*corev1.ResourceQuota{newQuota("q", list("cpu", "5"), list("cpu", "0")),
+				newQuota("r", list("requests.cpu", "5"), list("requests.cpu", "0"))}},
 		"scope, no quota":   {pod: high, want: "insufficient quota to match these scopes: [{PriorityClass In [high]}]"},
 		"scope and a quota": {pod: high, quotas: []*corev1.ResourceQuota{forHigh}},
 	} {

@@ -33,7 +33,7 @@ type Plugin struct {
 	objects objects.Store
 	clock   clock.PassiveClock
 	limited limited
-	desks   desks
+	batcher batcher
 }
 
 var _ admission.ValidationInterface = &Plugin{}
@@ -41,7 +41,8 @@ var _ admission.ValidationInterface = &Plugin{}
 // New returns the plug-in with its configuration, which may be empty. It writes to the status of quotas.
 func New(store objects.Store, clock clock.PassiveClock, file []byte) (*Plugin, error) {
 	limited, err := readLimited(file)
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store, clock: clock, limited: limited}, err
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store, clock: clock,
+		limited: limited}, err
 }
 
 // Validate charges the object to all quotas that count it, or to none.
@@ -106,7 +107,8 @@ type stored struct {
 }
 
 func (s stored) DeviceClass(name string) *resourcev1.DeviceClass {
-	class, err := objects.As[*resourcev1.DeviceClass](s.objects.Get(s.ctx, resourcev1.Resource("deviceclasses"), "", name))
+	class, err := objects.As[*resourcev1.DeviceClass](
+		s.objects.Get(s.ctx, resourcev1.Resource("deviceclasses"), "", name))
 	if err != nil {
 		return nil
 	}
@@ -123,7 +125,8 @@ func (s stored) Pod(namespace, name string) *corev1.Pod {
 
 // ResourceClaims implements quotas.Cluster.
 func (s stored) ResourceClaims(namespace string) []*resourcev1.ResourceClaim {
-	list, err := objects.ListAs[*resourcev1.ResourceClaim](s.objects.List(s.ctx, resourcev1.Resource("resourceclaims"), namespace))
+	list, err := objects.ListAs[*resourcev1.ResourceClaim](
+		s.objects.List(s.ctx, resourcev1.Resource("resourceclaims"), namespace))
 	if err != nil {
 		return nil
 	}
@@ -135,16 +138,19 @@ func (s stored) mapped(extended corev1.ResourceName) bool {
 	if name, ok := strings.CutPrefix(string(extended), resourcev1.ResourceDeviceClassPrefix); ok {
 		return s.DeviceClass(name) != nil
 	}
-	list, err := objects.ListAs[*resourcev1.DeviceClass](s.objects.List(s.ctx, resourcev1.Resource("deviceclasses"), ""))
+	list, err := objects.ListAs[*resourcev1.DeviceClass](
+		s.objects.List(s.ctx, resourcev1.Resource("deviceclasses"), ""))
 	return err == nil && slices.ContainsFunc(list, func(c *resourcev1.DeviceClass) bool {
 		return c.Spec.ExtendedResourceName != nil && *c.Spec.ExtendedResourceName == string(extended)
 	})
 }
 
 // about picks the quotas that are about the object of a request. It is an error if one of them can't be kept.
-func (p *Plugin) about(ctx context.Context, a admission.Attributes, all []*corev1.ResourceQuota) (out []*corev1.ResourceQuota, err error) {
+func (p *Plugin) about(ctx context.Context, a admission.Attributes,
+	all []*corev1.ResourceQuota) (out []*corev1.ResourceQuota, err error) {
 	for _, q := range all {
-		names := quotas.Charged(a.GetResource().GroupResource(), quota.ResourceNames(q.Status.Hard), stored{ctx, p.objects}.mapped)
+		names := quotas.Charged(a.GetResource().GroupResource(), quota.ResourceNames(q.Status.Hard),
+			stored{ctx, p.objects}.mapped)
 		if len(names) == 0 || !quotas.About(q, a.GetObject()) {
 			continue
 		}
@@ -167,12 +173,13 @@ type charge struct {
 
 // over is what a quota has no room for.
 func (c *charge) over(q *corev1.ResourceQuota) []corev1.ResourceName {
-	_, over := quota.LessThanOrEqual(quota.Mask(quota.Add(q.Status.Used, c.delta), quota.ResourceNames(c.delta)), q.Status.Hard)
+	_, over := quota.LessThanOrEqual(quota.Mask(quota.Add(q.Status.Used, c.delta), quota.ResourceNames(c.delta)),
+		q.Status.Hard)
 	return over
 }
 
-// chargesOf returns what is to be booked, and whether the object uses more of anything than it did: what a quota was not about
-// before is all new to it.
+// chargesOf returns the charges, and whether the object uses more of any resource than it did: what a quota didn't
+// cover before counts in full.
 func chargesOf(a admission.Attributes, u use, about []*corev1.ResourceQuota) (charges []charge, more bool) {
 	grown := u.now
 	if a.GetOperation() == admission.Update {
@@ -195,8 +202,8 @@ func chargesOf(a admission.Attributes, u use, about []*corev1.ResourceQuota) (ch
 	return charges, more
 }
 
-// fit looks for room in all quotas before the first of several is written: what one of them refuses leaves no trace in the others.
-// What is stored is asked only if there is no room in what is in memory.
+// fit looks for room in all quotas before the first of several is written: what one of them refuses leaves no trace in
+// the others. What is stored is asked only if there is no room in what is in memory.
 func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []charge) error {
 	if len(charges) < 2 {
 		return nil
@@ -224,7 +231,7 @@ func (p *Plugin) look(ctx context.Context, a admission.Attributes, c *charge) er
 		}
 		return errUnchanged
 	})
-	if apierrors.IsNotFound(err) { // a quota that went away binds nobody
+	if apierrors.IsNotFound(err) { // a deleted quota limits nothing
 		return nil
 	}
 	return err
@@ -240,8 +247,8 @@ func (c *charge) refusal(a admission.Attributes, q *corev1.ResourceQuota) error 
 		show(quota.Mask(c.delta, over)), show(quota.Mask(q.Status.Used, over)), show(quota.Mask(q.Status.Hard, over))))
 }
 
-// refund gives back what was booked for a request that another quota refused, as others were faster to use what room there was.
-// Should it fail, the controller will find out.
+// refund releases the charges of a request that another quota rejected, as concurrent requests used it up. Should it
+// fail, the quota controller corrects the usage.
 func (p *Plugin) refund(ctx context.Context, a admission.Attributes, charges []charge) {
 	if a.IsDryRun() {
 		return

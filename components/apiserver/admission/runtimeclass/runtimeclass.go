@@ -58,7 +58,8 @@ func (p *Plugin) prepare(ctx context.Context, a admission.Attributes) (*corev1.P
 		class, err = objects.As[*nodev1.RuntimeClass](p.objects.Live(ctx, classes, "", *pod.Spec.RuntimeClassName))
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, nil, admission.NewForbidden(a, fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
+		return nil, nil, admission.NewForbidden(a,
+			fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
 	}
 	return pod, class, err
 }
@@ -71,7 +72,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	if class.Overhead != nil {
 		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
-			return admission.NewForbidden(a, fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
+			return admission.NewForbidden(a,
+				fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
 		}
 		pod.Spec.Overhead = class.Overhead.PodFixed.DeepCopy()
 	}
@@ -87,7 +89,9 @@ func schedule(a admission.Attributes, pod *corev1.Pod, s *nodev1.Scheduling) err
 	}
 	for k, v := range s.NodeSelector {
 		if have, ok := pod.Spec.NodeSelector[k]; ok && have != v {
-			return admission.NewForbidden(a, fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", k, v, k, have))
+			return admission.NewForbidden(a,
+				fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", k,
+					v, k, have))
 		}
 		pod.Spec.NodeSelector[k] = v
 	}
@@ -104,10 +108,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	switch {
 	case class != nil && class.Overhead != nil:
 		if !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
-			return admission.NewForbidden(a, fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
+			return admission.NewForbidden(a,
+				fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
 		}
 	case pod.Spec.Overhead != nil:
-		return admission.NewForbidden(a, fmt.Errorf("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
+		return admission.NewForbidden(a,
+			fmt.Errorf("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// limitSecrets refuses a pod that uses a secret which its account does not list. Of volumes only those of type secret count.
+// limitSecrets refuses a pod that uses a secret which its account does not list. Of volumes only those of type secret
+// count.
 func limitSecrets(account *corev1.ServiceAccount, pod *corev1.Pod) error {
 	check := mountable(account)
 	for i := range pod.Spec.Volumes {
@@ -30,7 +31,8 @@ func limitSecrets(account *corev1.ServiceAccount, pod *corev1.Pod) error {
 	}
 	for i, s := range pod.Spec.ImagePullSecrets {
 		if !slices.Contains(account.ImagePullSecrets, s) {
-			return fmt.Errorf("imagePullSecrets[%d].name=\"%s\" is not allowed because service account %s does not reference that imagePullSecret",
+			return fmt.Errorf("imagePullSecrets[%d].name=\"%s\" is not allowed because service account %s does not reference "+
+				"that imagePullSecret",
 				i, s.Name, account.Name)
 		}
 	}
@@ -55,14 +57,17 @@ func mountable(account *corev1.ServiceAccount) func(where, secret string) error 
 		if slices.ContainsFunc(account.Secrets, func(s corev1.ObjectReference) bool { return s.Name == secret }) {
 			return nil
 		}
-		return fmt.Errorf("%s secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret", where, secret, account.Name)
+		return fmt.Errorf("%s secret.secretName=\"%s\" is not allowed because service account %s does not reference that "+
+			"secret", where, secret, account.Name)
 	}
 }
 
-func visitEnv(container string, env []corev1.EnvVar, from []corev1.EnvFromSource, visit func(where, secret string) error) error {
+func visitEnv(container string, env []corev1.EnvVar, from []corev1.EnvFromSource,
+	visit func(where, secret string) error) error {
 	for i := range env {
 		if source := env[i].ValueFrom; source != nil && source.SecretKeyRef != nil {
-			if err := visit(fmt.Sprintf("%s with envVar %s referencing", container, env[i].Name), source.SecretKeyRef.Name); err != nil {
+			if err := visit(fmt.Sprintf("%s with envVar %s referencing", container, env[i].Name),
+				source.SecretKeyRef.Name); err != nil {
 				return err
 			}
 		}
@@ -79,7 +84,8 @@ func visitEnv(container string, env []corev1.EnvVar, from []corev1.EnvFromSource
 
 // namesSecret tells whether a pod uses any secret of its namespace, through whatever field.
 func namesSecret(pod *corev1.Pod) bool {
-	if slices.ContainsFunc(pod.Spec.ImagePullSecrets, func(s corev1.LocalObjectReference) bool { return s.Name != "" }) {
+	if slices.ContainsFunc(pod.Spec.ImagePullSecrets,
+		func(s corev1.LocalObjectReference) bool { return s.Name != "" }) {
 		return true
 	}
 	found := false
@@ -96,7 +102,8 @@ func namesSecret(pod *corev1.Pod) bool {
 		_ = visitEnv("", pod.Spec.EphemeralContainers[i].Env, pod.Spec.EphemeralContainers[i].EnvFrom, visit)
 	}
 	for i := range pod.Spec.Volumes {
-		found = found || slices.ContainsFunc(volumeSecrets(&pod.Spec.Volumes[i]), func(name string) bool { return name != "" })
+		found = found || slices.ContainsFunc(volumeSecrets(&pod.Spec.Volumes[i]),
+			func(name string) bool { return name != "" })
 	}
 	return found
 }

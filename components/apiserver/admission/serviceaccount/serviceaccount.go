@@ -71,8 +71,8 @@ func isMirror(pod *corev1.Pod) bool {
 	return ok
 }
 
-// Admit sets the account, the mounts of its token, and its pull secrets. A mirror pod shows what a node runs already, so it
-// is left alone. It ends with the checks: what is refused is not to be seen by what comes after this plug-in.
+// Admit sets the account, the mounts of its token, and its pull secrets. A mirror pod shows what a node runs already,
+// so it is left alone. It ends with the checks: what is refused is not to be seen by what comes after this plug-in.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	pod, ok := podOf(a)
 	if !ok || a.GetOperation() != admission.Create || a.GetSubresource() != "" {
@@ -100,8 +100,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.
 	return p.Validate(ctx, a, o)
 }
 
-// Validate refuses mirror pods that reach for anything, and pods that use secrets their account does not list, where the
-// account asks for that.
+// Validate refuses mirror pods that reach for anything, and pods that use secrets their account does not list, where
+// the account asks for that.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	pod, ok := podOf(a)
 	if !ok {
@@ -146,7 +146,8 @@ func validateMirror(a admission.Attributes, pod *corev1.Pod) error {
 		if projected := pod.Spec.Volumes[i].Projected; projected != nil {
 			for j := range projected.Sources {
 				if projected.Sources[j].ServiceAccountToken != nil {
-					return admission.NewForbidden(a, fmt.Errorf("a mirror pod may not use ServiceAccountToken volume projections"))
+					return admission.NewForbidden(a,
+						fmt.Errorf("a mirror pod may not use ServiceAccountToken volume projections"))
 				}
 			}
 		}
@@ -158,18 +159,21 @@ func validateMirror(a admission.Attributes, pod *corev1.Pod) error {
 func (p *Plugin) account(ctx context.Context, a admission.Attributes, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
 	name := pod.Spec.ServiceAccountName
 	if name == "" {
-		return nil, admission.NewForbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.GetNamespace(), pod.Name))
+		return nil, admission.NewForbidden(a,
+			fmt.Errorf("no service account specified for pod %s/%s", a.GetNamespace(), pod.Name))
 	}
 	account, err := p.find(ctx, a.GetNamespace(), name)
 	if err != nil {
-		return nil, admission.NewForbidden(a, fmt.Errorf("error looking up service account %s/%s: %w", a.GetNamespace(), name, err))
+		return nil, admission.NewForbidden(a,
+			fmt.Errorf("error looking up service account %s/%s: %w", a.GetNamespace(), name, err))
 	}
 	return account, nil
 }
 
 // find waits a second for the default account of a new namespace, which a controller makes.
 func (p *Plugin) find(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
-	account, err := objects.As[*corev1.ServiceAccount](p.objects.Get(ctx, corev1.Resource("serviceaccounts"), namespace, name))
+	account, err := objects.As[*corev1.ServiceAccount](
+		p.objects.Get(ctx, corev1.Resource("serviceaccounts"), namespace, name))
 	attempts := 1
 	if name == DefaultName {
 		attempts = 10
@@ -182,7 +186,8 @@ func (p *Plugin) find(ctx context.Context, namespace, name string) (*corev1.Serv
 			case <-p.clock.After(100 * time.Millisecond):
 			}
 		}
-		account, err = objects.As[*corev1.ServiceAccount](p.objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
+		account, err = objects.As[*corev1.ServiceAccount](
+			p.objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
 	}
 	if apierrors.IsNotFound(err) {
 		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name)
@@ -239,13 +244,15 @@ func tokenSource() corev1.VolumeSource {
 	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To[int64](tokenSeconds)}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
+				ExpirationSeconds: ptr.To[int64](tokenSeconds)}},
 			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
 				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
 			}},
 			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
-				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
+					FieldPath: "metadata.namespace"}},
 			}}},
 		},
 	}}

@@ -15,11 +15,14 @@ import (
 )
 
 func fromSecret(name string) []corev1.EnvVar {
-	return []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}}
+	return []corev1.EnvVar{{Name: "E",
+		ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}}
 }
 
 func envFrom(name string) []corev1.EnvFromSource {
-	return []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	return []corev1.EnvFromSource{
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 }
 
 func volumes(sources ...corev1.VolumeSource) (out []corev1.Volume) {
@@ -30,7 +33,8 @@ func volumes(sources ...corev1.VolumeSource) (out []corev1.Volume) {
 }
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{ServiceAccountName: "strict", Containers: []corev1.Container{{Name: "c"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+		Spec: corev1.PodSpec{ServiceAccountName: "strict", Containers: []corev1.Container{{Name: "c"}}}}
 	change(p)
 	return p
 }
@@ -39,15 +43,18 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 func ask(enforce string, o admission.Operation, sub string, pod *corev1.Pod, validate bool) error {
 	store := &objectstest.Store{}
 	store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "strict", Annotations: map[string]string{EnforceMountableSecretsAnnotation: enforce}},
-		Secrets:    []corev1.ObjectReference{{Name: "listed"}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "strict",
+			Annotations: map[string]string{EnforceMountableSecretsAnnotation: enforce}},
+		Secrets:          []corev1.ObjectReference{{Name: "listed"}},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
 	})
 	p := New(store, clock.RealClock{})
 	var old *corev1.Pod
 	if o == admission.Update {
 		old = pod
 	}
-	a := admission.NewAttributesRecord(pod, old, schema.GroupVersionKind{}, "ns", "p", corev1.SchemeGroupVersion.WithResource("pods"), sub, o, nil, false, nil)
+	a := admission.NewAttributesRecord(pod, old, schema.GroupVersionKind{}, "ns", "p",
+		corev1.SchemeGroupVersion.WithResource("pods"), sub, o, nil, false, nil)
 	if validate {
 		return p.Validate(context.Background(), a, nil)
 	}
@@ -68,15 +75,20 @@ func TestMountableSecrets(t *testing.T) {
 			p.Spec.Volumes = volumes(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "listed"}})
 		}, ""},
 		"other volumes": {func(p *corev1.Pod) {
-			p.Spec.Volumes = volumes(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "x"}}, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-				Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "x"}}}}}})
+			p.Spec.Volumes = volumes(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "x"}},
+				corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{
+						{Secret: &corev1.SecretProjection{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "x"}}}}}})
 		}, ""},
 		"init container": {func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "i", Env: fromSecret("x")}}
 		}, `init container i with envVar E referencing secret.secretName="x"` + because + "secret"},
-		"container": {func(p *corev1.Pod) { p.Spec.Containers[0].EnvFrom = envFrom("x") }, `container c with envFrom referencing secret.secretName="x"` + because + "secret"},
-		"pull":      {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "listed"}} }, `imagePullSecrets[0].name="listed"` + because + "imagePullSecret"},
-		"listed":    {func(p *corev1.Pod) { p.Spec.Containers[0].Env = fromSecret("listed") }, ""},
+		"container": {func(p *corev1.Pod) { p.Spec.Containers[0].EnvFrom = envFrom("x") },
+			`container c with envFrom referencing secret.secretName="x"` + because + "secret"},
+		"pull": {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "listed"}} },
+			`imagePullSecrets[0].name="listed"` + because + "imagePullSecret"},
+		"listed": {func(p *corev1.Pod) { p.Spec.Containers[0].Env = fromSecret("listed") }, ""},
 	} {
 		want := c.want
 		if want != "" {
@@ -88,20 +100,23 @@ func TestMountableSecrets(t *testing.T) {
 			}
 		}
 	}
-	for annotation, enforced := range map[string]bool{"true": true, "1": true, "True": true, "false": false, "yes": false, "": false} {
-		err := ask(annotation, admission.Create, "", pod(func(p *corev1.Pod) { p.Spec.Containers[0].Env = fromSecret("x") }), true)
+	for annotation, enforced := range map[string]bool{"true": true, "1": true, "True": true, "false": false,
+		"yes": false, "": false} {
+		err := ask(annotation, admission.Create, "",
+			pod(func(p *corev1.Pod) { p.Spec.Containers[0].Env = fromSecret("x") }), true)
 		if apierrors.IsForbidden(err) != enforced {
 			t.Errorf("annotation %q: %v", annotation, err)
 		}
 	}
 }
 
-// TestEphemeralContainers: an update is judged by what it may change, of any pod.
+// TestEphemeralContainers: an update is checked by what it may change, of any pod.
 func TestEphemeralContainers(t *testing.T) {
 	later := func(env []corev1.EnvVar) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = fromSecret("let in before")
-			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Env: env}}}
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Env: env}}}
 		}
 	}
 	mirror := pod(func(p *corev1.Pod) {
@@ -123,15 +138,20 @@ func TestEphemeralContainers(t *testing.T) {
 
 func TestMirrorPods(t *testing.T) {
 	token := corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}
-	secret := corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}
+	secret := corev1.VolumeProjection{
+		Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}
 	for want, change := range map[string]func(*corev1.Pod){
 		"": func(*corev1.Pod) {},
 		"a mirror pod may not reference service accounts": func(p *corev1.Pod) { p.Spec.ServiceAccountName = "strict" },
 		"a mirror pod may not reference secrets": func(p *corev1.Pod) {
-			p.Spec.Volumes = volumes(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{token, secret}}})
+			p.Spec.Volumes = volumes(
+				corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{token, secret}}})
 		},
 		"a mirror pod may not use ServiceAccountToken volume projections": func(p *corev1.Pod) {
-			p.Spec.Volumes = volumes(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{token}}})
+			p.Spec.Volumes = volumes(
+				corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{token}}})
 		},
 	} {
 		p := pod(func(p *corev1.Pod) {

@@ -55,11 +55,13 @@ func New(reader objects.Reader, file []byte) (*Plugin, error) {
 	if len(file) == 0 {
 		return p, nil
 	}
-	if err := pluginconfig.Decode(file, "podtolerationrestriction.admission.k8s.io", []string{"v1alpha1"}, &p.config); err != nil {
+	if err := pluginconfig.Decode(file, "podtolerationrestriction.admission.k8s.io", []string{"v1alpha1"},
+		&p.config); err != nil {
 		return nil, err
 	}
 	path := field.NewPath("podtolerationrestriction")
-	errs := slices.Concat(podspec.Tolerations(p.config.Default, path.Child("default")), podspec.Tolerations(p.config.Whitelist, path.Child("whitelist")))
+	errs := slices.Concat(podspec.Tolerations(p.config.Default, path.Child("default")),
+		podspec.Tolerations(p.config.Whitelist, path.Child("whitelist")))
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("invalid config: %v", errs)
 	}
@@ -85,7 +87,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.
 	}
 	if qos.GetPodQOS(pod) != corev1.PodQOSBestEffort {
 		more = append(more, corev1.Toleration{
-			Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+			Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoSchedule,
 		})
 	}
 	if len(more) > 0 {
@@ -113,7 +116,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	for _, t := range pod.Spec.Tolerations {
 		if !slices.ContainsFunc(allowed, func(w corev1.Toleration) bool { return tolerations.Covers(w, t) }) {
-			return fmt.Errorf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s whitelist", scope)
+			return fmt.Errorf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s "+
+				"whitelist", scope)
 		}
 	}
 	return nil

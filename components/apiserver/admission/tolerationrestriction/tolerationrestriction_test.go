@@ -32,7 +32,9 @@ func keysOf(list []corev1.Toleration) (out []string) {
 }
 
 func TestTolerations(t *testing.T) {
-	const clusterWide = head + "default: [{key: cluster, operator: Exists}]\nwhitelist: [{key: cluster, operator: Exists}, {key: a, operator: Exists}]"
+	const clusterWide = head +
+		"default: [{key: cluster, operator: Exists}]\nwhitelist: [{key: cluster, operator: Exists}, {key: a, operator: " +
+		"Exists}]"
 	for name, c := range map[string]struct {
 		file        string
 		annotations map[string]string
@@ -43,24 +45,34 @@ func TestTolerations(t *testing.T) {
 		err         string
 	}{
 		"nothing is configured": {has: tolerate("a"), want: []string{"a"}},
-		"the namespace's":       {annotations: map[string]string{defaultTolerations: `[{"key":"b","operator":"Exists"}]`}, has: tolerate("a"), want: []string{"a", "b"}},
-		"the cluster's":         {file: clusterWide, has: tolerate("a"), want: []string{"a", "cluster"}},
-		"none, says it":         {file: clusterWide, annotations: map[string]string{defaultTolerations: ""}, has: tolerate("a"), want: []string{"a"}},
-		"not at an update":      {file: clusterWide, has: tolerate("a"), op: admission.Update, want: []string{"a"}},
-		"one covers all":        {annotations: map[string]string{defaultTolerations: `[{"operator":"Exists"}]`}, has: tolerate("a", "b"), want: []string{""}},
-		"memory":                {cpu: "1", has: tolerate("a"), want: []string{"a", corev1.TaintNodeMemoryPressure}},
+		"the namespace's": {
+			annotations: map[string]string{defaultTolerations: `[{"key":"b","operator":"Exists"}]`}, has: tolerate("a"),
+			want: []string{"a", "b"}},
+		"the cluster's": {file: clusterWide, has: tolerate("a"), want: []string{"a", "cluster"}},
+		"none, says it": {file: clusterWide, annotations: map[string]string{defaultTolerations: ""},
+			has: tolerate("a"), want: []string{"a"}},
+		"not at an update": {file: clusterWide, has: tolerate("a"), op: admission.Update, want: []string{"a"}},
+		"one covers all": {annotations: map[string]string{defaultTolerations: `[{"operator":"Exists"}]`},
+			has: tolerate("a", "b"), want: []string{""}},
+		"memory": {cpu: "1", has: tolerate("a"), want: []string{"a", corev1.TaintNodeMemoryPressure}},
 		"not in the cluster's list": {file: clusterWide, has: tolerate("z"),
 			err: "pod tolerations (possibly merged with namespace default tolerations) conflict with its cluster whitelist"},
-		"not in the namespace's list": {file: clusterWide, annotations: map[string]string{whitelist: `[{"key":"q","operator":"Exists"}]`}, has: tolerate("a"),
+		"not in the namespace's list": {file: clusterWide,
+			annotations: map[string]string{whitelist: `[{"key":"q","operator":"Exists"}]`}, has: tolerate("a"),
 			err: "conflict with its namespace whitelist"},
-		"a list that is empty allows all": {file: clusterWide, annotations: map[string]string{whitelist: ""}, has: tolerate("z"), want: []string{"z", "cluster"}},
-		"so does one that is null":        {file: clusterWide, annotations: map[string]string{whitelist: "null"}, has: tolerate("z"), want: []string{"z", "cluster"}},
-		"none, says null":                 {file: clusterWide, annotations: map[string]string{defaultTolerations: "null"}, has: tolerate("a"), want: []string{"a"}},
-		"malformed":                       {annotations: map[string]string{whitelist: "{"}, has: tolerate("a"), err: "unexpected end of JSON input"},
+		"a list that is empty allows all": {file: clusterWide, annotations: map[string]string{whitelist: ""},
+			has: tolerate("z"), want: []string{"z", "cluster"}},
+		"so does one that is null": {file: clusterWide, annotations: map[string]string{whitelist: "null"},
+			has: tolerate("z"), want: []string{"z", "cluster"}},
+		"none, says null": {file: clusterWide,
+			annotations: map[string]string{defaultTolerations: "null"}, has: tolerate("a"), want: []string{"a"}},
+		"malformed": {annotations: map[string]string{whitelist: "{"}, has: tolerate("a"),
+			err: "unexpected end of JSON input"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &objectstest.Store{}
-			store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: c.annotations}})
+			store.Put(corev1.Resource("namespaces"),
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: c.annotations}})
 			p, err := New(store, []byte(c.file))
 			if err != nil {
 				t.Fatal(err)
@@ -72,8 +84,9 @@ func TestTolerations(t *testing.T) {
 			if c.op == "" {
 				c.op = admission.Create
 			}
-			err = p.Admit(context.Background(), admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, "ns", "p",
-				corev1.SchemeGroupVersion.WithResource("pods"), "", c.op, nil, false, nil), nil)
+			err = p.Admit(context.Background(),
+				admission.NewAttributesRecord(pod, nil, schema.GroupVersionKind{}, "ns", "p",
+					corev1.SchemeGroupVersion.WithResource("pods"), "", c.op, nil, false, nil), nil)
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("got %v, want %q", err, c.err)
 			}
@@ -85,7 +98,8 @@ func TestTolerations(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	if _, err := New(nil, []byte(head+"default: [{key: a, operator: Magic}]")); err == nil || !strings.Contains(err.Error(), "podtolerationrestriction.default[0].operator") {
+	if _, err := New(nil, []byte(head+"default: [{key: a, operator: Magic}]")); err == nil ||
+		!strings.Contains(err.Error(), "podtolerationrestriction.default[0].operator") {
 		t.Errorf("got %v", err)
 	}
 }

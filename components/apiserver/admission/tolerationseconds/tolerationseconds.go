@@ -28,7 +28,8 @@ var _ admission.MutationInterface = &Plugin{}
 
 // New returns the plug-in; the times are in seconds.
 func New(notReady, unreachable int64) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), notReady: notReady, unreachable: unreachable}
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), notReady: notReady,
+		unreachable: unreachable}
 }
 
 // Admit adds the tolerations that the pod has nothing to say about.
@@ -49,7 +50,8 @@ func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	} {
 		if !tolerates(pod.Spec.Tolerations, t.key) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-				Key: t.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(t.seconds),
+				Key: t.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: ptr.To(t.seconds),
 			})
 		}
 	}

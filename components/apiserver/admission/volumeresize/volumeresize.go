@@ -4,6 +4,7 @@ package volumeresize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,13 +44,15 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !ok {
 		return nil
 	}
-	was, is := old.Spec.Resources.Requests[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	was, is := old.Spec.Resources.Requests[corev1.ResourceStorage],
+		claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if is.Cmp(was) <= 0 {
 		return nil
 	}
 	if old.Status.Phase != corev1.ClaimBound {
 		//lint:ignore ST1005 upstream's words, which clients read
-		return admission.NewForbidden(a, fmt.Errorf("Only bound persistent volume claims can be expanded")) //nolint:staticcheck // what clients know
+		unbound := errors.New("Only bound persistent volume claims can be expanded")
+		return admission.NewForbidden(a, unbound)
 	}
 	if class := quotas.StorageClass(old); class != quotas.StorageClass(claim) || !p.expandable(ctx, class) {
 		return admission.NewForbidden(a, fmt.Errorf("only dynamically provisioned pvc can be resized and "+
@@ -63,6 +66,7 @@ func (p *Plugin) expandable(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
-	class, err := objects.As[*storagev1.StorageClass](p.objects.Get(ctx, storagev1.Resource("storageclasses"), "", name))
+	class, err := objects.As[*storagev1.StorageClass](
+		p.objects.Get(ctx, storagev1.Resource("storageclasses"), "", name))
 	return err == nil && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
 }

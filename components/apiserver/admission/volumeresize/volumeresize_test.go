@@ -18,8 +18,10 @@ import (
 
 // claim makes a bound claim of a class by the field, and by the annotation; "-" leaves that out.
 func claim(size, class, annotation string) *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	c := &corev1.PersistentVolumeClaim{
+		Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 	if class != "-" {
 		c.Spec.StorageClassName = &class
 	}
@@ -32,11 +34,13 @@ func claim(size, class, annotation string) *corev1.PersistentVolumeClaim {
 func TestResize(t *testing.T) {
 	store := &objectstest.Store{}
 	for name, expands := range map[string]*bool{"grows": ptr.To(true), "fixed": ptr.To(false), "unsaid": nil} {
-		store.Put(storagev1.Resource("storageclasses"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: expands})
+		store.Put(storagev1.Resource("storageclasses"),
+			&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: expands})
 	}
 	pending := claim("1Gi", "grows", "-")
 	pending.Status.Phase = corev1.ClaimPending
-	const refused = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+	const refused = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must " +
+		"support resize"
 	for _, c := range []struct {
 		name    string
 		old, is *corev1.PersistentVolumeClaim
@@ -54,8 +58,11 @@ func TestResize(t *testing.T) {
 		{"same size", claim("1Gi", "fixed", "-"), claim("1Gi", "fixed", "-"), ""},
 		{"not bound", pending, claim("2Gi", "grows", "-"), "Only bound persistent volume claims can be expanded"},
 	} {
-		err := New(store).Validate(context.Background(), admission.NewAttributesRecord(c.is, c.old, schema.GroupVersionKind{}, "ns", "c",
-			corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "", admission.Update, nil, false, nil), nil)
+		err := New(store).Validate(context.Background(),
+			admission.NewAttributesRecord(c.is, c.old, schema.GroupVersionKind{}, "ns", "c",
+				corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "", admission.Update, nil, false,
+				nil),
+			nil)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}

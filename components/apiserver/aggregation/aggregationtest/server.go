@@ -1,5 +1,5 @@
-// Package aggregationtest is a small extension server, for tests: it serves things of zoo.example.com, tells of them in
-// discovery and OpenAPI, and remembers who asked for what.
+// Package aggregationtest is a small extension server, for tests: it serves resources of zoo.example.com, with
+// discovery and OpenAPI, and records the users of requests.
 package aggregationtest
 
 import (
@@ -36,7 +36,7 @@ const Host = "zoo.default.svc"
 type Server struct {
 	// Old makes it tell what it serves as servers did before there were aggregated discovery and OpenAPI v3.
 	Old bool
-	// Proxies are those whose client certificates it takes, in PEM; nil takes everybody.
+	// Proxies are those whose client certificates it takes, in PEM; nil takes any client.
 	Proxies []byte
 
 	authority *certs.Authority
@@ -75,7 +75,8 @@ func (s *Server) Start(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	s.authority, s.resource = authority, "things"
-	config := &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12}
 	if s.Proxies != nil {
 		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
 		config.ClientCAs.AppendCertsFromPEM(s.Proxies)
@@ -89,7 +90,7 @@ func (s *Server) Start(t *testing.T) *Server {
 	return s
 }
 
-// CA is the PEM of those who signed its certificate.
+// CA is the PEM of the authorities that signed its certificate.
 func (s *Server) CA() []byte { return s.authority.Cert }
 
 // Port is where it listens.
@@ -144,7 +145,8 @@ func (s *Server) Requests(path string) []Request {
 
 func (s *Server) note(r *http.Request) (sick int, resource string) {
 	body, _ := io.ReadAll(r.Body)
-	in := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: string(body)}
+	in := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header.Clone(),
+		Body: string(body)}
 	if len(r.TLS.PeerCertificates) > 0 {
 		in.Proxy = r.TLS.PeerCertificates[0].Subject.CommonName
 	}
@@ -179,7 +181,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, r, &metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: GroupVersion.String(),
 			APIResources: []metav1.APIResource{
-				{Name: resource, SingularName: "thing", Namespaced: true, Kind: "Thing", Verbs: verbs, ShortNames: []string{"th"}},
+				{Name: resource, SingularName: "thing", Namespaced: true, Kind: "Thing", Verbs: verbs,
+					ShortNames: []string{"th"}},
 				{Name: resource + "/status", Namespaced: true, Kind: "Thing", Verbs: []string{"get"}},
 			},
 		})
@@ -195,14 +198,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"version": map[string]any{"serverRelativeURL": "/openapi/v3/version?hash=H"},
 		}})
 	case path == "/openapi/v3"+root:
-		write(w, r, map[string]any{"openapi": "3.0.0", "info": map[string]any{"title": "zoo", "version": "1"}, "paths": map[string]any{}})
+		write(w, r, map[string]any{"openapi": "3.0.0", "info": map[string]any{"title": "zoo", "version": "1"},
+			"paths": map[string]any{}})
 	case strings.HasSuffix(path, "/moved"):
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	case strings.HasSuffix(path, "/echo"):
 		echo(w, r)
 	case strings.HasPrefix(path, root+"/") && strings.HasSuffix(path, "/"+resource):
 		w.Header().Set("Warning", `299 - "things bite"`)
-		write(w, r, map[string]any{"kind": "ThingList", "apiVersion": GroupVersion.String(), "metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}})
+		write(w, r, map[string]any{"kind": "ThingList", "apiVersion": GroupVersion.String(),
+			"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}})
 	default:
 		http.NotFound(w, r)
 	}
@@ -215,11 +220,15 @@ func aggregated(resource string) *apidiscoveryv2.APIGroupDiscoveryList {
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
 		Items: []apidiscoveryv2.APIGroupDiscovery{{
 			ObjectMeta: metav1.ObjectMeta{Name: GroupVersion.Group},
-			Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: GroupVersion.Version, Resources: []apidiscoveryv2.APIResourceDiscovery{{
-				Resource: resource, SingularResource: "thing", Scope: apidiscoveryv2.ScopeNamespace, Verbs: verbs, ShortNames: []string{"th"},
-				ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"},
-				Subresources: []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status", Verbs: []string{"get"}, ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
-			}}}},
+			Versions: []apidiscoveryv2.APIVersionDiscovery{
+				{Version: GroupVersion.Version, Resources: []apidiscoveryv2.APIResourceDiscovery{{
+					Resource: resource, SingularResource: "thing", Scope: apidiscoveryv2.ScopeNamespace, Verbs: verbs,
+					ShortNames:   []string{"th"},
+					ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"},
+					Subresources: []apidiscoveryv2.APISubresourceDiscovery{
+						{Subresource: "status", Verbs: []string{"get"},
+							ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
+				}}}},
 		}},
 	}
 }
@@ -230,19 +239,25 @@ func documentV2() map[string]any {
 		"swagger": "2.0", "info": map[string]any{"title": "zoo", "version": "1"},
 		"paths": map[string]any{
 			"/apis/" + GroupVersion.String() + "/namespaces/{namespace}/things": map[string]any{"get": map[string]any{
-				"operationId": "readThing", "responses": map[string]any{"200": map[string]any{"description": "OK", "schema": thing}},
+				"operationId": "readThing",
+				"responses":   map[string]any{"200": map[string]any{"description": "OK", "schema": thing}},
 			}},
 			"/apis/other.example.com/v1/things": map[string]any{"get": map[string]any{
-				"operationId": "readOther", "responses": map[string]any{"200": map[string]any{"description": "OK", "schema": thing}},
+				"operationId": "readOther",
+				"responses":   map[string]any{"200": map[string]any{"description": "OK", "schema": thing}},
 			}},
 		},
 		"definitions": map[string]any{
 			"com.example.zoo.Thing": map[string]any{
 				"type": "object", "description": "A thing in the zoo.",
-				"properties":                      map[string]any{"metadata": map[string]any{"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}},
-				"x-kubernetes-group-version-kind": []any{map[string]any{"group": GroupVersion.Group, "version": GroupVersion.Version, "kind": "Thing"}},
+				"properties": map[string]any{
+					"metadata": map[string]any{
+						"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}},
+				"x-kubernetes-group-version-kind": []any{
+					map[string]any{"group": GroupVersion.Group, "version": GroupVersion.Version, "kind": "Thing"}},
 			},
-			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": map[string]any{"type": "object", "description": "Not quite upstream's."},
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": map[string]any{"type": "object",
+				"description": "Not quite upstream's."},
 		},
 	}
 }
@@ -274,7 +289,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n",
+		r.Header.Get("Upgrade"))
 	for lines := bufio.NewScanner(buffered); lines.Scan(); {
 		fmt.Fprintln(conn, strings.ToUpper(lines.Text()))
 	}

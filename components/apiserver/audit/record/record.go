@@ -17,7 +17,8 @@ import (
 type Encode func(obj runtime.Object) ([]byte, error)
 
 // Request notes the object that a request carries to a resource. obj is copied if it has to be changed.
-func Request(ctx context.Context, obj runtime.Object, resource schema.GroupVersionResource, subresource string, encode Encode) {
+func Request(ctx context.Context, obj runtime.Object, resource schema.GroupVersionResource, subresource string,
+	encode Encode) {
 	level := Level(ctx)
 	if level.Less(auditapi.LevelMetadata) {
 		return

@@ -28,7 +28,7 @@ type Policy struct {
 	Spec            Spec `json:"spec"`
 }
 
-// Spec says who may do what. "*" is everybody, or everything.
+// Spec is the subject and the permissions of a policy. "*" is every user, or everything.
 type Spec struct {
 	User            string `json:"user,omitempty"`
 	Group           string `json:"group,omitempty"`
@@ -118,7 +118,7 @@ func read(decoder runtime.Decoder, line []byte) (Spec, error) {
 	return Spec{}, fmt.Errorf("unrecognized object: %#v", decoded)
 }
 
-// forAll: everybody has to be somebody.
+// forAll replaces * as user or group by the group of all authenticated users.
 func forAll(s Spec) Spec {
 	if s.User == "*" || s.Group == "*" {
 		s.User, s.Group = "", user.AllAuthenticated
@@ -156,7 +156,8 @@ func (p Policies) Authorize(_ context.Context, a authorizer.Attributes) (authori
 }
 
 // RulesFor implements authorizer.RuleResolver.
-func (p Policies) RulesFor(_ context.Context, u user.Info, namespace string) (of []authorizer.ResourceRuleInfo, paths []authorizer.NonResourceRuleInfo, incomplete bool, err error) {
+func (p Policies) RulesFor(_ context.Context, u user.Info, namespace string) (of []authorizer.ResourceRuleInfo,
+	paths []authorizer.NonResourceRuleInfo, incomplete bool, err error) {
 	for i := range p {
 		s := &p[i]
 		if !s.about(u) || s.Namespace != "*" && s.Namespace != namespace {
@@ -167,16 +168,19 @@ func (p Policies) RulesFor(_ context.Context, u user.Info, namespace string) (of
 			verbs = []string{"get", "list", "watch"}
 		}
 		if s.Resource != "" {
-			of = append(of, &authorizer.DefaultResourceRuleInfo{Verbs: verbs, APIGroups: []string{s.APIGroup}, Resources: []string{s.Resource}})
+			of = append(of, &authorizer.DefaultResourceRuleInfo{Verbs: verbs, APIGroups: []string{s.APIGroup},
+				Resources: []string{s.Resource}})
 		}
 		if s.NonResourcePath != "" {
-			paths = append(paths, &authorizer.DefaultNonResourceRuleInfo{Verbs: verbs, NonResourceURLs: []string{s.NonResourcePath}})
+			paths = append(paths, &authorizer.DefaultNonResourceRuleInfo{Verbs: verbs,
+				NonResourceURLs: []string{s.NonResourcePath}})
 		}
 	}
 	return of, paths, false, nil
 }
 
-// about tells whether a policy is about a user: whom it names must be the user, and it must name somebody.
+// about tells whether a policy applies to a user: the user and the group it names must match, and it must name one of
+// them.
 func (s *Spec) about(u user.Info) bool {
 	if u == nil || s.User == "" && s.Group == "" {
 		return false

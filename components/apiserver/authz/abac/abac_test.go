@@ -27,7 +27,8 @@ func TestPolicies(t *testing.T) {
 	pods := func(verb, namespace string) authorizer.AttributesRecord {
 		return authorizer.AttributesRecord{Verb: verb, Namespace: namespace, Resource: "pods", ResourceRequest: true}
 	}
-	deployments := authorizer.AttributesRecord{Verb: "get", Namespace: "ns", APIGroup: "apps", Resource: "deployments", ResourceRequest: true}
+	deployments := authorizer.AttributesRecord{Verb: "get", Namespace: "ns", APIGroup: "apps", Resource: "deployments",
+		ResourceRequest: true}
 	path := func(p string) authorizer.AttributesRecord { return authorizer.AttributesRecord{Verb: "get", Path: p} }
 	for _, c := range []struct {
 		policy, user string
@@ -37,17 +38,24 @@ func TestPolicies(t *testing.T) {
 	}{
 		{versioned + `{"user":"jane","namespace":"ns","resource":"pods"}}`, "jane", nil, pods("create", "ns"), true},
 		{versioned + `{"user":"jane","namespace":"ns","resource":"pods"}}`, "joe", nil, pods("create", "ns"), false},
-		{versioned + `{"user":"jane","namespace":"ns","resource":"pods"}}`, "jane", nil, pods("create", "other"), false},
-		{versioned + `{"user":"jane","namespace":"ns","resource":"pods","readonly":true}}`, "jane", nil, pods("create", "ns"), false},
-		{versioned + `{"user":"jane","namespace":"ns","resource":"pods","readonly":true}}`, "jane", nil, pods("list", "ns"), true},
-		{versioned + `{"user":"jane","group":"devs","namespace":"*","resource":"*"}}`, "jane", nil, pods("get", "ns"), false},
-		{versioned + `{"user":"jane","group":"devs","namespace":"*","resource":"*"}}`, "jane", []string{"devs"}, pods("get", "ns"), true},
+		{versioned + `{"user":"jane","namespace":"ns","resource":"pods"}}`, "jane", nil, pods("create", "other"),
+			false},
+		{versioned + `{"user":"jane","namespace":"ns","resource":"pods","readonly":true}}`, "jane", nil,
+			pods("create", "ns"), false},
+		{versioned + `{"user":"jane","namespace":"ns","resource":"pods","readonly":true}}`, "jane", nil,
+			pods("list", "ns"), true},
+		{versioned + `{"user":"jane","group":"devs","namespace":"*","resource":"*"}}`, "jane", nil, pods("get", "ns"),
+			false},
+		{versioned + `{"user":"jane","group":"devs","namespace":"*","resource":"*"}}`, "jane", []string{"devs"},
+			pods("get", "ns"), true},
 		{versioned + `{"user":"jane","namespace":"*","resource":"*"}}`, "jane", nil, deployments, false},
 		{versioned + `{"user":"jane","namespace":"*","resource":"*","apiGroup":"*"}}`, "jane", nil, deployments, true},
-		{versioned + `{"user":"jane","namespace":"*","resource":"*","apiGroup":"*"}}`, "jane", nil, path("/healthz"), false},
+		{versioned + `{"user":"jane","namespace":"*","resource":"*","apiGroup":"*"}}`, "jane", nil, path("/healthz"),
+			false},
 		{versioned + `{"group":"*","nonResourcePath":"/health*"}}`, "jane", []string{all}, path("/healthz"), true},
 		{versioned + `{"group":"*","nonResourcePath":"/health*"}}`, "nobody", nil, path("/healthz"), false},
-		{versioned + `{"group":"*","nonResourcePath":"/healthz"}}`, "jane", []string{all}, path("/healthz/ping"), false},
+		{versioned + `{"group":"*","nonResourcePath":"/healthz"}}`, "jane", []string{all}, path("/healthz/ping"),
+			false},
 		{versioned + `{"namespace":"*","resource":"*"}}`, "jane", nil, pods("get", "ns"), false},
 		{`{"user":"jane"}`, "jane", nil, deployments, true},
 		{`{"user":"jane"}`, "jane", nil, path("/metrics"), true},
@@ -68,12 +76,14 @@ func TestPolicies(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	p, err := load(t, versioned+`{"user":"jane","namespace":"ns","resource":"pods","readonly":true,"nonResourcePath":"/x"}}`)
+	p,
+		err := load(t, versioned+`{"user":"jane","namespace":"ns","resource":"pods","readonly":true,"nonResourcePath":"/x"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules, paths, incomplete, err := p.RulesFor(context.Background(), &user.DefaultInfo{Name: "jane"}, "ns")
-	if err != nil || incomplete || len(rules) != 1 || strings.Join(rules[0].GetVerbs(), ",") != "get,list,watch" || len(paths) != 1 {
+	if err != nil || incomplete || len(rules) != 1 || strings.Join(rules[0].GetVerbs(), ",") != "get,list,watch" ||
+		len(paths) != 1 {
 		t.Errorf("got %v, %v, %v, %v", rules, paths, incomplete, err)
 	}
 	if rules, _, _, _ := p.RulesFor(context.Background(), &user.DefaultInfo{Name: "jane"}, "other"); len(rules) != 0 {
@@ -83,11 +93,13 @@ func TestRules(t *testing.T) {
 
 func TestMalformed(t *testing.T) {
 	for text, want := range map[string]string{
-		"{}\n{bad": "line 2: {bad: couldn't get version/kind; json parse error: invalid character 'b' looking for beginning of object key string",
+		"{}\n{bad": "line 2: {bad: couldn't get version/kind; json parse error: invalid character 'b' looking for " +
+			"beginning of object key string",
 		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policies"}`: `line 1: {"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policies"}: no kind "Policies" is registered for version "abac.authorization.kubernetes.io/v1beta1"`,
 		strings.Repeat("x", 1<<17): "bufio.Scanner: token too long",
 	} {
-		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "error reading policy file ") {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "error reading policy file ") {
 			t.Errorf("%.50s: got %.300v, want %s", text, err, want)
 		}
 	}

@@ -29,7 +29,8 @@ type ref struct {
 }
 
 // graph knows which nodes need which objects: a node needs its pods, what those pods name, the volumes bound to their
-// claims, and the secrets of those volumes. Edges are counted, so that each change costs as much as the pod it is about.
+// claims, and the secrets of those volumes. Edges are counted, so that each change costs as much as the pod it is
+// about.
 type graph struct {
 	mu      sync.RWMutex
 	needs   map[ref]map[string]int // object -> node -> number of reasons
@@ -166,8 +167,8 @@ func (g *graph) boundTo(node, volumeName string) bool {
 	return ok && g.needs[edges.claim][node] > 0
 }
 
-// PodChanged, and the methods like it, tell of a change; old is nil for a new object, new is nil for one deleted. They report whether it
-// is one of what nodes need.
+// PodChanged and the methods like it tell of a change; old is nil for a new object, new is nil for one deleted. They
+// report whether it is one of what nodes need.
 func (a *Authorizer) PodChanged(old, new *corev1.Pod) bool {
 	if new == nil {
 		a.graph.setPod(old.Namespace, old.Name, nil)
@@ -175,7 +176,8 @@ func (a *Authorizer) PodChanged(old, new *corev1.Pod) bool {
 	}
 	if old != nil && old.UID == new.UID && old.Spec.NodeName == new.Spec.NodeName &&
 		len(old.Spec.EphemeralContainers) == len(new.Spec.EphemeralContainers) &&
-		sameClaims(old.Status.ResourceClaimStatuses, new.Status.ResourceClaimStatuses) && extendedClaim(old) == extendedClaim(new) {
+		sameClaims(old.Status.ResourceClaimStatuses, new.Status.ResourceClaimStatuses) &&
+		extendedClaim(old) == extendedClaim(new) {
 		return false // what a bound pod names does not change otherwise
 	}
 	a.graph.setPod(new.Namespace, new.Name, new)

@@ -17,8 +17,8 @@ import (
 // UserPrefix starts the user name of every kubelet.
 const UserPrefix = "system:node:"
 
-// Name returns the name of the node that u is; isNode is whether u is a kubelet at all. A kubelet of unknown name has the
-// group, but not the user name.
+// Name returns the name of the node that u is; isNode is whether u is a kubelet at all. A kubelet of unknown name has
+// the group, but not the user name.
 func Name(u user.Info) (name string, isNode bool) {
 	if u == nil || !slices.Contains(u.GetGroups(), user.NodesGroup) {
 		return "", false
@@ -44,7 +44,8 @@ var (
 )
 
 // RulesFor knows no list of rules: they depend on the graph, so the answer is incomplete for a node.
-func (a *Authorizer) RulesFor(_ context.Context, u user.Info, _ string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (a *Authorizer) RulesFor(_ context.Context, u user.Info, _ string) ([]authorizer.ResourceRuleInfo,
+	[]authorizer.NonResourceRuleInfo, bool, error) {
 	if _, isNode := Name(u); isNode {
 		return nil, nil, true, fmt.Errorf("node authorizer does not support user rule resolution")
 	}
@@ -83,7 +84,8 @@ type decider func(a *Authorizer, node string, r authorizer.Attributes) (authoriz
 var byResource = map[schema.GroupResource]decider{
 	{Resource: "secrets"}:    readNamespaced(secret),
 	{Resource: "configmaps"}: readNamespaced(configMap),
-	{Resource: "persistentvolumeclaims"}: func(a *Authorizer, node string, r authorizer.Attributes) (authorizer.Decision, string) {
+	{Resource: "persistentvolumeclaims"}: func(a *Authorizer, node string,
+		r authorizer.Attributes) (authorizer.Decision, string) {
 		if r.GetSubresource() == "status" {
 			return writeStatus(claim)(a, node, r)
 		}
@@ -173,7 +175,9 @@ func decideSlice(a *Authorizer, node string, r authorizer.Attributes) (authorize
 		}
 		return noOpinion, "can only list/watch/deletecollection resourceslices with nodeName field selector"
 	}
-	return noOpinion, "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection"
+	return noOpinion,
+		"only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, " +
+			"deletecollection"
 }
 
 // ownVerbs are what a kubelet may do to the objects that carry its node's name.
@@ -260,7 +264,8 @@ func decidePod(a *Authorizer, node string, r authorizer.Attributes) (authorizer.
 func selects(r authorizer.Attributes, field, value string) bool {
 	requirements, _ := r.GetFieldSelector() // each that could be read narrows the request
 	for _, q := range requirements {
-		if q.Field == field && q.Value == value && (q.Operator == selection.Equals || q.Operator == selection.DoubleEquals) {
+		if q.Field == field && q.Value == value &&
+			(q.Operator == selection.Equals || q.Operator == selection.DoubleEquals) {
 			return true
 		}
 	}

@@ -21,15 +21,20 @@ func newPod(name, nodeName string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: meta("ns", name), Spec: corev1.PodSpec{
 		NodeName: nodeName, ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{optional("pull")},
 		Containers: []corev1.Container{{
-			Env:     []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: optional("env")}}}},
-			EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: optional("envfrom")}}},
+			Env: []corev1.EnvVar{
+				{ValueFrom: &corev1.EnvVarSource{
+					SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: optional("env")}}}},
+			EnvFrom: []corev1.EnvFromSource{
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: optional("envfrom")}}},
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "vol"}}},
-			{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "pvc"}}},
+			{Name: "b", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "pvc"}}},
 			{Name: "c", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
-			{Name: "d", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: optional("projected")}}}}}},
+			{Name: "d", VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: optional("projected")}}}}}},
 		},
 	}}
 }
@@ -56,7 +61,8 @@ func fixture() *Authorizer {
 			ControllerPublishSecretRef: &corev1.SecretReference{Namespace: "storage", Name: "controller"},
 		}},
 	}})
-	a.AttachmentChanged(nil, &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"), Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}})
+	a.AttachmentChanged(nil, &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"),
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}})
 	return a
 }
 
@@ -93,14 +99,17 @@ func TestAuthorize(t *testing.T) {
 		{"unused config map", ask("n1", "get", "", "configmaps", "", "ns", "other", ""), false},
 		{"claim", ask("n1", "get", "", "persistentvolumeclaims", "", "ns", "pvc", ""), true},
 		{"ephemeral claim", ask("n1", "get", "", "persistentvolumeclaims", "", "ns", "web-c", ""), true},
-		{"claim for extended resources", ask("n1", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""), true},
-		{"that of another node's pod", ask("n2", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""), false},
+		{"claim for extended resources", ask("n1", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""),
+			true},
+		{"that of another node's pod", ask("n2", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""),
+			false},
 		{"claim status", ask("n1", "patch", "", "persistentvolumeclaims", "status", "ns", "pvc", ""), true},
 		{"write a claim", ask("n1", "patch", "", "persistentvolumeclaims", "", "ns", "pvc", ""), false},
 		{"volume", ask("n1", "get", "", "persistentvolumes", "", "", "pv", ""), true},
 		{"volume of another node", ask("n2", "get", "", "persistentvolumes", "", "", "pv", ""), false},
 		{"attachment", ask("n1", "get", "storage.k8s.io", "volumeattachments", "", "", "va", ""), true},
-		{"attachment of another node", ask("n2", "get", "storage.k8s.io", "volumeattachments", "", "", "va", ""), false},
+		{"attachment of another node", ask("n2", "get", "storage.k8s.io", "volumeattachments", "", "", "va", ""),
+			false},
 		{"token", ask("n1", "create", "", "serviceaccounts", "token", "ns", "sa", ""), true},
 		{"token of another account", ask("n1", "create", "", "serviceaccounts", "token", "ns", "sa2", ""), false},
 		{"create accounts", ask("n1", "create", "", "serviceaccounts", "", "ns", "sa", ""), false},
@@ -132,7 +141,8 @@ func TestAuthorize(t *testing.T) {
 		{"by the rules", ask("n1", "list", "", "services", "", "", "", ""), true},
 		{"beyond the rules", ask("n1", "create", "", "services", "", "ns", "", ""), false},
 		{"no name", ask("", "get", "", "nodes", "", "", "", ""), false},
-		{"not of the group", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "system:node:n1"}, Verb: "get", Resource: "nodes", Name: "n1", ResourceRequest: true}, false},
+		{"not of the group", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "system:node:n1"}, Verb: "get",
+			Resource: "nodes", Name: "n1", ResourceRequest: true}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			decision, reason, err := fixture().Authorize(context.Background(), tt.a)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Refers tells what kind of API object a pod names, in words for a message: the first of a fixed order; "" if it names none.
-// What is not known might name one, too, and is an error.
+// Refers tells what kind of API object a pod names, in words for a message: the first of a fixed order; "" if it names
+// none. What is not known might name one, too, and is an error.
 func Refers(p *corev1.Pod) (string, error) {
 	found := map[kind]bool{}
 	for _, r := range named(p) {
@@ -31,8 +31,8 @@ func Refers(p *corev1.Pod) (string, error) {
 	return "", nil
 }
 
-// volumeRefers is for the volumes of a pod that names no secret and no config map: what is left are those without a name, and
-// what the kubelet looks up for the volume itself.
+// volumeRefers is for the volumes of a pod that names no secret and no config map: what is left are those without a
+// name, and what the kubelet looks up for the volume itself.
 func volumeRefers(v *corev1.Volume) (string, error) {
 	switch {
 	case standsAlone(&v.VolumeSource):
@@ -68,9 +68,12 @@ func volumeRefers(v *corev1.Volume) (string, error) {
 
 // standsAlone: such volumes need nothing of the API but the secrets that they name.
 func standsAlone(s *corev1.VolumeSource) bool {
-	return s.AWSElasticBlockStore != nil || s.AzureDisk != nil || s.CephFS != nil || s.Cinder != nil || s.DownwardAPI != nil || s.EmptyDir != nil ||
-		s.FC != nil || s.FlexVolume != nil || s.Flocker != nil || s.GCEPersistentDisk != nil || s.GitRepo != nil || s.HostPath != nil || s.Image != nil ||
-		s.ISCSI != nil || s.NFS != nil || s.PhotonPersistentDisk != nil || s.PortworxVolume != nil || s.Quobyte != nil || s.RBD != nil ||
+	return s.AWSElasticBlockStore != nil || s.AzureDisk != nil || s.CephFS != nil || s.Cinder != nil ||
+		s.DownwardAPI != nil || s.EmptyDir != nil ||
+		s.FC != nil || s.FlexVolume != nil || s.Flocker != nil || s.GCEPersistentDisk != nil || s.GitRepo != nil ||
+		s.HostPath != nil || s.Image != nil ||
+		s.ISCSI != nil || s.NFS != nil || s.PhotonPersistentDisk != nil || s.PortworxVolume != nil ||
+		s.Quobyte != nil || s.RBD != nil ||
 		s.ScaleIO != nil || s.StorageOS != nil || s.VsphereVolume != nil
 }
 

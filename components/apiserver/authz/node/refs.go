@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podRefs lists what a pod needs besides itself. A mirror pod needs nothing: it is written by the node, which must not be
-// able to grant itself access by naming things in it.
+// podRefs lists what a pod needs besides itself. A mirror pod needs nothing: it is written by the node, which must not
+// be able to grant itself access by naming things in it.
 func podRefs(p *corev1.Pod) []ref {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return nil

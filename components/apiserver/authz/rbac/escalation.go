@@ -23,8 +23,8 @@ import (
 type Escalation struct {
 	// Rules resolves what a user has as far as this server has heard.
 	Rules *Authorizer
-	// Stored reads what is stored now: that counts for what a role holds, and before anybody is refused, as another server may have
-	// written it just now.
+	// Stored reads what is stored now: that counts for what a role holds, and before a user is refused, as another
+	// server may have written it just now.
 	Stored objects.Reader
 	// Authorizer answers for the verbs "escalate" and "bind".
 	Authorizer authorizer.Authorizer
@@ -38,7 +38,8 @@ var everything = []rbacv1.PolicyRule{
 
 // CheckRole returns a Forbidden error when u may not write a role with these rules. namespace is "" for a ClusterRole;
 // request is what the request was authorized with; aggregates is whether the old or new role has an aggregation rule.
-func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string, rules []rbacv1.PolicyRule, aggregates bool) error {
+func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string,
+	rules []rbacv1.PolicyRule, aggregates bool) error {
 	if privileged(u) {
 		return nil
 	}
@@ -52,7 +53,8 @@ func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authori
 	}
 	if aggregates {
 		if err := e.confirm(ctx, u, request.Namespace, resource, everything); err != nil {
-			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+			return apierrors.NewForbidden(resource, name,
+				errors.New("must have cluster-admin privileges to use the aggregationRule"))
 		}
 	}
 	return nil
@@ -100,7 +102,8 @@ func privileged(u user.Info) bool {
 }
 
 // confirm reports the rules that u lacks to write an object of a resource.
-func (e *Escalation) confirm(ctx context.Context, u user.Info, namespace string, asked schema.GroupResource, wanted []rbacv1.PolicyRule) error {
+func (e *Escalation) confirm(ctx context.Context, u user.Info, namespace string, asked schema.GroupResource,
+	wanted []rbacv1.PolicyRule) error {
 	known, _ := e.Rules.Rules(u, namespace)
 	if covered, _ := validation.Covers(known, wanted); covered {
 		return nil
@@ -123,7 +126,8 @@ func (e *Escalation) confirm(ctx context.Context, u user.Info, namespace string,
 	return errors.New(msg)
 }
 
-// compact joins the verbs of rules that name the same one resource, for a message that people can read. A verb that comes twice stays so.
+// compact joins the verbs of rules that name the same one resource, for a message that people can read. A verb that
+// comes twice stays so.
 func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}

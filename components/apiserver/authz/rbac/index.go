@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// subject is who a binding is for: a user name or a group name. Service accounts are users under their user name.
+// subject is a user or group of a binding, by name. Service accounts are users under their user name.
 type subject struct {
 	group bool
 	name  string
@@ -39,11 +39,13 @@ type binding struct {
 type entry struct {
 	*binding
 	at int // of the subject
-	// rivals are the places of the subjects before this one that may be the same user's: users are one, and may be in many groups.
+	// rivals are the places of the subjects before this one that may be the same user's: users are one, and may be in
+	// many groups.
 	rivals []int
 }
 
-// reason tells why u, who was found, is allowed something: the first subject that applies is named, as upstream does.
+// reason tells why the authenticated user u is allowed something: the first subject that applies is named, as upstream
+// does.
 func (e *entry) reason(u user.Info) string {
 	for _, i := range e.rivals {
 		if e.subjects[i].is(u) {
@@ -153,9 +155,9 @@ func subjectKey(s *rbacv1.Subject, bindingNamespace string) (subject, bool) {
 	return subject{}, false
 }
 
-// visit calls yield for every binding of u in namespace ("" means only those of the whole cluster), until it returns false. A binding
-// that has u as several subjects comes once for each. err tells of a binding whose role does not exist; rules is then empty. The lock
-// is not held meanwhile longer than one lookup takes.
+// visit calls yield for every binding of u in namespace ("" means only those of the whole cluster), until it returns
+// false. A binding that has u as several subjects comes once for each. err tells of a binding whose role does not
+// exist; rules is then empty. The lock is not held meanwhile longer than one lookup takes.
 func (x *index) visit(u user.Info, namespace string, yield func(e *entry, rules []rbacv1.PolicyRule, err error) bool) {
 	if !x.visitIn("", u, yield) || namespace == "" {
 		return

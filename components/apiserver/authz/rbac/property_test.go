@@ -25,7 +25,9 @@ type world struct {
 func (w *world) allows(a authorizer.AttributesRecord) (reasons []string) {
 	for _, b := range w.clusterBindings {
 		if s := applies(b.Subjects, "", a.User); s != nil && w.grants(b.RoleRef, "", a) {
-			reasons = append(reasons, fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %q of %s %q to %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, who(s, "")))
+			reasons = append(reasons,
+				fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %q of %s %q to %s", b.Name, b.RoleRef.Kind,
+					b.RoleRef.Name, who(s, "")))
 		}
 	}
 	for _, b := range w.bindings {
@@ -33,7 +35,9 @@ func (w *world) allows(a authorizer.AttributesRecord) (reasons []string) {
 			continue
 		}
 		if s := applies(b.Subjects, b.Namespace, a.User); s != nil && w.grants(b.RoleRef, b.Namespace, a) {
-			reasons = append(reasons, fmt.Sprintf("RBAC: allowed by RoleBinding %q of %s %q to %s", b.Name+"/"+b.Namespace, b.RoleRef.Kind, b.RoleRef.Name, who(s, b.Namespace)))
+			reasons = append(reasons,
+				fmt.Sprintf("RBAC: allowed by RoleBinding %q of %s %q to %s", b.Name+"/"+b.Namespace, b.RoleRef.Kind,
+					b.RoleRef.Name, who(s, b.Namespace)))
 		}
 	}
 	return reasons
@@ -104,10 +108,13 @@ func (w *world) grants(ref rbacv1.RoleRef, namespace string, a authorizer.Attrib
 func (w *world) change(r *rand.Rand, x *Authorizer) {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	namespace, name, gone := pick("a", "b"), pick("x", "y", "z"), r.IntN(3) == 0
-	rules := []rbacv1.PolicyRule{rule(pick("get", "list", "*"), pick("", "apps", "*"), pick("pods", "pods/log", "*/log", "*"))}
+	rules := []rbacv1.PolicyRule{
+		rule(pick("get", "list", "*"), pick("", "apps", "*"), pick("pods", "pods/log", "*/log", "*"))}
 	var subjects []rbacv1.Subject
 	for range r.IntN(5) {
-		subjects = append(subjects, rbacv1.Subject{Kind: pick("User", "Group", "ServiceAccount"), Name: pick("u", "v", "w", "system:serviceaccount:a:u"), Namespace: pick("", "a", "b")})
+		subjects = append(subjects,
+			rbacv1.Subject{Kind: pick("User", "Group", "ServiceAccount"),
+				Name: pick("u", "v", "w", "system:serviceaccount:a:u"), Namespace: pick("", "a", "b")})
 	}
 	ref := rbacv1.RoleRef{Kind: pick("Role", "ClusterRole"), Name: pick("x", "y", "z")}
 	key := objectKey{namespace, name}
@@ -162,13 +169,16 @@ func TestIndexDecidesAsTheObviousWay(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			pick := func(list ...string) string { return list[r.IntN(len(list))] }
 			x := New()
-			w := &world{map[string]*rbacv1.ClusterRole{}, map[objectKey]*rbacv1.Role{}, map[string]*rbacv1.ClusterRoleBinding{}, map[objectKey]*rbacv1.RoleBinding{}}
+			w := &world{map[string]*rbacv1.ClusterRole{}, map[objectKey]*rbacv1.Role{},
+				map[string]*rbacv1.ClusterRoleBinding{}, map[objectKey]*rbacv1.RoleBinding{}}
 			for range 200 {
 				w.change(r, x)
-				a := ask(pick("u", "v", "system:serviceaccount:a:u", "system:serviceaccount:b:v"), []string{pick("u", "v"), pick("v", "w")}, pick("get", "list", "watch"),
+				a := ask(pick("u", "v", "system:serviceaccount:a:u", "system:serviceaccount:b:v"),
+					[]string{pick("u", "v"), pick("v", "w")}, pick("get", "list", "watch"),
 					pick("", "a", "b"), pick("", "apps"), pick("pods", "pods/log", "nodes"), "n")
 				decision, reason, _ := x.Authorize(context.Background(), a)
-				if got, want := decision == authorizer.DecisionAllow, w.allows(a); got != (len(want) > 0) || got && !slices.Contains(want, reason) {
+				if got, want := decision == authorizer.DecisionAllow, w.allows(a); got != (len(want) > 0) ||
+					got && !slices.Contains(want, reason) {
 					t.Fatalf("%+v: index says %v (%s), everything says %q", a, got, reason, want)
 				}
 				if got, _ := x.Rules(a.User, a.Namespace); len(got) != w.rules(a.User, a.Namespace) {
@@ -185,7 +195,9 @@ func BenchmarkAuthorize(b *testing.B) {
 		namespace := fmt.Sprintf("ns-%d", i)
 		x.RoleBindingChanged(nil, roleBinding(namespace, "b", "ClusterRole", "reader", account(namespace, "default")))
 	}
-	a := ask("system:serviceaccount:ns-7:default", []string{"system:serviceaccounts", "system:serviceaccounts:ns-7", "system:authenticated"}, "list", "ns-7", "", "pods", "")
+	a := ask("system:serviceaccount:ns-7:default",
+		[]string{"system:serviceaccounts", "system:serviceaccounts:ns-7", "system:authenticated"}, "list", "ns-7", "",
+		"pods", "")
 	for b.Loop() {
 		if decision, _, _ := x.Authorize(context.Background(), a); decision != authorizer.DecisionAllow {
 			b.Fatal(decision)

@@ -26,8 +26,8 @@ var (
 // New returns an Authorizer that knows no roles and so allows nothing.
 func New() *Authorizer { return &Authorizer{index: newIndex()} }
 
-// ClusterRoleChanged, and the methods like it, tell of a change; old is nil for a new object, new is nil for one deleted.
-// The objects are not copied: they must not change afterwards.
+// ClusterRoleChanged and the methods like it tell of a change; old is nil for a new object, new is nil for one
+// deleted. The objects are not copied: they must not change afterwards.
 func (r *Authorizer) ClusterRoleChanged(old, new *rbacv1.ClusterRole) {
 	if new == nil {
 		r.index.deleteRole("", old.Name)
@@ -105,8 +105,8 @@ func (r *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	return authorizer.DecisionNoOpinion, reason, nil
 }
 
-// Rules returns all rules that u has in namespace ("" for the cluster as a whole), binding by binding. The error tells of bindings
-// whose role is missing; the rules are then still right, but may be fewer than meant.
+// Rules returns all rules that u has in namespace ("" for the cluster as a whole), binding by binding. The error tells
+// of bindings whose role is missing; the rules are then still right, but may be fewer than meant.
 func (r *Authorizer) Rules(u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
 	var all []rbacv1.PolicyRule
 	var errs []error
@@ -126,7 +126,8 @@ type holding struct {
 	err   error
 }
 
-// held returns what the bindings of u give in namespace: each once, those of the whole cluster first, in the order of their names.
+// held returns what the bindings of u give in namespace: each once, those of the whole cluster first, in the order of
+// their names.
 func (r *Authorizer) held(u user.Info, namespace string) (all []holding) {
 	seen := map[*binding]bool{}
 	r.index.visit(u, namespace, func(e *entry, rules []rbacv1.PolicyRule, err error) bool {
@@ -143,7 +144,8 @@ func (r *Authorizer) held(u user.Info, namespace string) (all []holding) {
 }
 
 // RulesFor implements authorizer.RuleResolver.
-func (r *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (r *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo,
+	[]authorizer.NonResourceRuleInfo, bool, error) {
 	rules, err := r.Rules(u, namespace)
 	var resources []authorizer.ResourceRuleInfo
 	var urls []authorizer.NonResourceRuleInfo
@@ -151,11 +153,13 @@ func (r *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) 
 		rule := &rules[i]
 		if len(rule.Resources) > 0 {
 			resources = append(resources, &authorizer.DefaultResourceRuleInfo{
-				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources,
+				ResourceNames: rule.ResourceNames,
 			})
 		}
 		if len(rule.NonResourceURLs) > 0 {
-			urls = append(urls, &authorizer.DefaultNonResourceRuleInfo{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
+			urls = append(urls, &authorizer.DefaultNonResourceRuleInfo{Verbs: rule.Verbs,
+				NonResourceURLs: rule.NonResourceURLs})
 		}
 	}
 	return resources, urls, false, err

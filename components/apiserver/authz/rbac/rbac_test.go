@@ -33,7 +33,8 @@ func roleBinding(namespace, name, kind, roleName string, subjects ...rbacv1.Subj
 }
 
 func rule(verbs, groups, resources string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), ResourceNames: names}
+	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: strings.Split(groups, ","),
+		Resources: strings.Split(resources, ","), ResourceNames: names}
 }
 
 func userSubject(name string) rbacv1.Subject  { return rbacv1.Subject{Kind: "User", Name: name} }
@@ -94,22 +95,27 @@ func fixture() *Authorizer {
 
 func fill(r told) {
 	r.ClusterRoleChanged(nil, clusterRole("reader", rule("get,list", "", "pods,pods/log")))
-	r.ClusterRoleChanged(nil, clusterRole("scaler", rule("update", "*", "*/scale"), rule("*", "apps", "deployments", "web")))
+	r.ClusterRoleChanged(nil,
+		clusterRole("scaler", rule("update", "*", "*/scale"), rule("*", "apps", "deployments", "web")))
 	r.ClusterRoleChanged(nil, clusterRole("admin", everything...))
-	r.ClusterRoleChanged(nil, clusterRole("metrics", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics", "/debug/*"}}))
+	r.ClusterRoleChanged(nil,
+		clusterRole("metrics", rbacv1.PolicyRule{Verbs: []string{"get"},
+			NonResourceURLs: []string{"/metrics", "/debug/*"}}))
 	r.RoleChanged(nil, role("ns", "local", rule("create", "", "configmaps")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("readers", "reader", groupSubject("devs")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("metrics", "metrics", userSubject("prom")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("root", "admin", userSubject("root")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "scalers", "ClusterRole", "scaler", userSubject("jane")))
-	r.RoleBindingChanged(nil, roleBinding("ns", "locals", "Role", "local", account("", "builder"), account("other", "helper")))
+	r.RoleBindingChanged(nil,
+		roleBinding("ns", "locals", "Role", "local", account("", "builder"), account("other", "helper")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "dangling", "Role", "gone", userSubject("lost")))
 }
 
 func ask(u string, groups []string, verb, namespace, group, resource, name string) authorizer.AttributesRecord {
 	resource, sub, _ := strings.Cut(resource, "/")
-	return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: u, Groups: groups}, Verb: verb, Namespace: namespace,
-		APIGroup: group, Resource: resource, Subresource: sub, Name: name, ResourceRequest: true}
+	return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: u, Groups: groups}, Verb: verb,
+		Namespace: namespace,
+		APIGroup:  group, Resource: resource, Subresource: sub, Name: name, ResourceRequest: true}
 }
 
 func TestAuthorize(t *testing.T) {
@@ -120,28 +126,39 @@ func TestAuthorize(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		{"group, any namespace", ask("x", devs, "list", "any", "", "pods", ""), true, `RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to Group "devs"`},
+		{"group, any namespace", ask("x", devs, "list", "any", "", "pods", ""), true,
+			`RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to Group "devs"`},
 		{"group, cluster", ask("x", devs, "list", "", "", "pods", ""), true, ""},
 		{"subresource", ask("x", devs, "get", "ns", "", "pods/log", "p"), true, ""},
 		{"other subresource", ask("x", devs, "get", "ns", "", "pods/exec", "p"), false, ""},
 		{"other verb", ask("x", devs, "delete", "ns", "", "pods", "p"), false, ""},
 		{"other group of the API", ask("x", devs, "get", "ns", "metrics.k8s.io", "pods", "p"), false, ""},
 		{"nobody", ask("x", nil, "get", "ns", "", "pods", "p"), false, ""},
-		{"cluster role in namespace", ask("jane", nil, "update", "ns", "apps", "deployments/scale", "any"), true, `RBAC: allowed by RoleBinding "scalers/ns" of ClusterRole "scaler" to User "jane"`},
+		{"cluster role in namespace", ask("jane", nil, "update", "ns", "apps", "deployments/scale", "any"), true,
+			`RBAC: allowed by RoleBinding "scalers/ns" of ClusterRole "scaler" to User "jane"`},
 		{"but not in another", ask("jane", nil, "update", "other", "apps", "deployments/scale", "any"), false, ""},
 		{"nor for the cluster", ask("jane", nil, "update", "", "apps", "deployments/scale", "any"), false, ""},
 		{"resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "web"), true, ""},
 		{"other resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "db"), false, ""},
 		{"create has no name", ask("jane", nil, "create", "ns", "apps", "deployments", ""), false, ""},
-		{"account of the binding's namespace", ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true, `RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/ns"`},
-		{"account of another namespace", ask("system:serviceaccount:other:helper", nil, "create", "ns", "", "configmaps", ""), true, ""},
-		{"account of the wrong namespace", ask("system:serviceaccount:other:builder", nil, "create", "ns", "", "configmaps", ""), false, ""},
-		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false, `RBAC: role.rbac.authorization.k8s.io "gone" not found`},
+		{"account of the binding's namespace",
+			ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true,
+			`RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/ns"`},
+		{"account of another namespace",
+			ask("system:serviceaccount:other:helper", nil, "create", "ns", "", "configmaps", ""), true, ""},
+		{"account of the wrong namespace",
+			ask("system:serviceaccount:other:builder", nil, "create", "ns", "", "configmaps", ""), false, ""},
+		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false,
+			`RBAC: role.rbac.authorization.k8s.io "gone" not found`},
 		{"everything", ask("root", nil, "frob", "ns", "example.com", "widgets/x", "n"), true, ""},
-		{"url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics"}, true, ""},
-		{"url prefix", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/debug/pprof/heap"}, true, ""},
-		{"other url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics/slis"}, false, ""},
-		{"url, other verb", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "post", Path: "/metrics"}, false, ""},
+		{"url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics"}, true,
+			""},
+		{"url prefix", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get",
+			Path: "/debug/pprof/heap"}, true, ""},
+		{"other url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get",
+			Path: "/metrics/slis"}, false, ""},
+		{"url, other verb", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "post",
+			Path: "/metrics"}, false, ""},
 		{"no user", authorizer.AttributesRecord{Verb: "get", Path: "/metrics"}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -194,7 +211,8 @@ func TestChangesAreFollowed(t *testing.T) {
 }
 
 func TestRulesFor(t *testing.T) {
-	resources, urls, incomplete, err := fixture().RulesFor(context.Background(), &user.DefaultInfo{Name: "root", Groups: []string{"devs"}}, "ns")
+	resources, urls, incomplete, err := fixture().RulesFor(context.Background(),
+		&user.DefaultInfo{Name: "root", Groups: []string{"devs"}}, "ns")
 	if err != nil || incomplete || len(resources) != 2 || len(urls) != 1 {
 		t.Errorf("%v %v %v %v", resources, urls, incomplete, err)
 	}
@@ -211,7 +229,8 @@ func TestEscalation(t *testing.T) {
 	r.RoleBindingChanged(nil, roleBinding("ns", "b", "ClusterRole", "can-bind", userSubject("binder")))
 	e := r.escalation()
 	ctx := context.Background()
-	create := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "v1", Resource: "clusterroles", ResourceRequest: true}
+	create := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "v1", Resource: "clusterroles",
+		ResourceRequest: true}
 
 	for _, tt := range []struct {
 		name       string
@@ -220,18 +239,23 @@ func TestEscalation(t *testing.T) {
 		aggregates bool
 		want       string // part of the error; "" means allowed
 	}{
-		{"what one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, []rbacv1.PolicyRule{rule("get", "", "pods")}, false, ""},
-		{"more than one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, []rbacv1.PolicyRule{rule("get,delete,watch", "", "pods")}, false,
-			"user \"x\" (groups=[\"devs\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"},
+		{"what one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}},
+			[]rbacv1.PolicyRule{rule("get", "", "pods")}, false, ""},
+		{"more than one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}},
+			[]rbacv1.PolicyRule{rule("get,delete,watch", "", "pods")}, false,
+			"user \"x\" (groups=[\"devs\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], " +
+				"Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"},
 		{"masters", user.DefaultInfo{Name: "x", Groups: []string{"system:masters"}}, everything, true, ""},
 		{"escalate", user.DefaultInfo{Name: "escalator"}, everything, true, ""},
 		{"aggregation by the almighty", user.DefaultInfo{Name: "root"}, nil, true, ""},
-		{"aggregation by others", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, nil, true, "must have cluster-admin privileges to use the aggregationRule"},
+		{"aggregation by others", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, nil, true,
+			"must have cluster-admin privileges to use the aggregationRule"},
 		{"nothing at all", user.DefaultInfo{Name: "nobody"}, nil, false, ""},
 	} {
 		t.Run("role/"+tt.name, func(t *testing.T) {
 			err := e.CheckRole(ctx, &tt.u, create, "new", tt.rules, tt.aggregates)
-			if (err == nil) != (tt.want == "") || (err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.want))) {
+			if (err == nil) != (tt.want == "") ||
+				(err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.want))) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -251,8 +275,10 @@ func TestEscalation(t *testing.T) {
 		{"leave to bind elsewhere", "binder", "other", clusterRef("admin"), apierrors.IsForbidden},
 		{"leave to bind another", "binder", "ns", clusterRef("reader"), apierrors.IsForbidden},
 		{"missing role", "jane", "", clusterRef("gone"), apierrors.IsNotFound},
-		{"unknown kind", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Group"}, func(err error) bool { return strings.Contains(err.Error(), "unsupported role reference kind") }},
-		{"role in no namespace", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"}, apierrors.IsBadRequest},
+		{"unknown kind", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Group"},
+			func(err error) bool { return strings.Contains(err.Error(), "unsupported role reference kind") }},
+		{"role in no namespace", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"},
+			apierrors.IsBadRequest},
 	} {
 		t.Run("binding/"+tt.name, func(t *testing.T) {
 			err := e.CheckBinding(ctx, &user.DefaultInfo{Name: tt.u}, tt.namespace, "new", tt.ref)
@@ -266,7 +292,9 @@ func TestEscalation(t *testing.T) {
 // A binding counts once, however many of its subjects are the user, and names the first of them.
 func TestBindingOfSeveralSubjects(t *testing.T) {
 	r := fixture()
-	r.RoleBindingChanged(nil, roleBinding("ns", "both", "ClusterRole", "reader", userSubject("other"), groupSubject("ops"), userSubject("sam"), groupSubject("devs")))
+	r.RoleBindingChanged(nil,
+		roleBinding("ns", "both", "ClusterRole", "reader", userSubject("other"), groupSubject("ops"),
+			userSubject("sam"), groupSubject("devs")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "twice", "Role", "gone", userSubject("sam"), groupSubject("ops")))
 	for _, tt := range []struct {
 		u      user.DefaultInfo
@@ -290,7 +318,8 @@ func TestBindingOfSeveralSubjects(t *testing.T) {
 	}
 }
 
-// TestEscalationTexts: verbs that are asked for twice are told twice, and roles that are missing by the resource that is written.
+// TestEscalationTexts: verbs that are asked for twice are told twice, and roles that are missing by the resource that
+// is written.
 func TestEscalationTexts(t *testing.T) {
 	r := storedFixture()
 	missing := func(name string) *rbacv1.ClusterRoleBinding { return clusterBinding(name, name, groupSubject("some")) }
@@ -304,14 +333,18 @@ func TestEscalationTexts(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	roles := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, Namespace: "ns", Resource: "roles", ResourceRequest: true}
-	check(e.CheckRole(t.Context(), &u, roles, "new", []rbacv1.PolicyRule{rule("get,list", "", "pods"), rule("get", "", "pods")}, false),
-		`roles.rbac.authorization.k8s.io "new" is forbidden: `+wants+`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "get"]}; `+
+	roles := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, Namespace: "ns", Resource: "roles",
+		ResourceRequest: true}
+	check(e.CheckRole(t.Context(), &u, roles, "new",
+		[]rbacv1.PolicyRule{rule("get,list", "", "pods"), rule("get", "", "pods")}, false),
+		`roles.rbac.authorization.k8s.io "new" is forbidden: `+wants+
+			`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "get"]}; `+
 			`resolution errors: [roles.rbac.authorization.k8s.io "gone-1" not found]`)
 	r.ClusterRoleBindingChanged(nil, missing("gone-2"))
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"}
 	check(e.CheckBinding(t.Context(), &u, "", "new", ref),
-		`clusterrolebindings.rbac.authorization.k8s.io "new" is forbidden: `+wants+`{NonResourceURLs:["/debug/*"], Verbs:["get"]}`+"\n"+
+		`clusterrolebindings.rbac.authorization.k8s.io "new" is forbidden: `+wants+
+			`{NonResourceURLs:["/debug/*"], Verbs:["get"]}`+"\n"+
 			`{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [[`+
 			`clusterrolebindings.rbac.authorization.k8s.io "gone-1" not found, clusterrolebindings.rbac.authorization.k8s.io "gone-2" not found]]`)
 	ref.Name = ""
@@ -323,10 +356,13 @@ func TestEscalationTexts(t *testing.T) {
 // Leave to escalate or to bind what has a name is no leave for a request that has none, and none for what isn't a role.
 func TestEscalationByName(t *testing.T) {
 	r := storedFixture()
-	r.ClusterRoleChanged(nil, clusterRole("some", rule("escalate", rbacv1.GroupName, "clusterroles", "mine"), rule("bind", rbacv1.GroupName, "roles")))
+	r.ClusterRoleChanged(nil,
+		clusterRole("some", rule("escalate", rbacv1.GroupName, "clusterroles", "mine"),
+			rule("bind", rbacv1.GroupName, "roles")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("some", "some", userSubject("x")))
 	e, u := r.escalation(), &user.DefaultInfo{Name: "x"}
-	a := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "*", Resource: "clusterroles", ResourceRequest: true}
+	a := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "*", Resource: "clusterroles",
+		ResourceRequest: true}
 	for name, allowed := range map[string]bool{"": false, "other": false, "mine": true} {
 		a.Name = name
 		if err := e.CheckRole(t.Context(), u, a, "mine", everything, false); (err == nil) != allowed {
@@ -334,7 +370,8 @@ func TestEscalationByName(t *testing.T) {
 		}
 	}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Other", Name: "y"}
-	if err := e.CheckBinding(t.Context(), u, "ns", "new", ref); err == nil || err.Error() != `unsupported role reference kind: "Other"` {
+	if err := e.CheckBinding(t.Context(), u, "ns", "new", ref); err == nil ||
+		err.Error() != `unsupported role reference kind: "Other"` {
 		t.Error(err)
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// TestWhatAnotherServerWrote counts, though this one has not heard of it yet: roles as they are, and rights of who writes.
+// TestWhatAnotherServerWrote counts, though this one has not heard of it yet: roles as they are, and rights of who
+// writes.
 func TestWhatAnotherServerWrote(t *testing.T) {
 	s := storedFixture()
 	e, jane := s.escalation(), &user.DefaultInfo{Name: "jane"}
 	bind := func(kind, name string) error {
-		return e.CheckBinding(t.Context(), jane, "ns", "new", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name})
+		return e.CheckBinding(t.Context(), jane, "ns", "new",
+			rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name})
 	}
 	scale := rule("update", "*", "*/scale")
 	if err := bind("Role", "new"); !apierrors.IsNotFound(err) {
@@ -29,9 +31,11 @@ func TestWhatAnotherServerWrote(t *testing.T) {
 		t.Errorf("to a role that has grown: %v", err)
 	}
 
-	write := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, Namespace: "ns", Resource: "roles", ResourceRequest: true}
+	write := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, Namespace: "ns", Resource: "roles",
+		ResourceRequest: true}
 	grant := func() error {
-		return e.CheckRole(t.Context(), jane, write, "new", []rbacv1.PolicyRule{rule("create", "", "configmaps")}, false)
+		return e.CheckRole(t.Context(), jane, write, "new", []rbacv1.PolicyRule{rule("create", "", "configmaps")},
+			false)
 	}
 	if err := grant(); !apierrors.IsForbidden(err) {
 		t.Errorf("before it is hers: %v", err)

@@ -18,12 +18,13 @@ func componentRoles(f Features) []*rbacv1.ClusterRole {
 			rule("*", core, "nodes/proxy", "nodes/metrics", "nodes/stats", "nodes/log"),
 			rule("*", core, "nodes/configz", "nodes/healthz", "nodes/pods")),
 		clusterRole("system:kube-controller-manager", controllerManagerRules()...),
-		clusterRole("system:kube-scheduler", schedulerRules()...),
+		clusterRole("system:kube-scheduler", schedulerRules(f)...),
 		clusterRole("system:volume-scheduler",
 			rule(read+" patch update", core, "persistentvolumes"), rule(read, storage, "storageclasses"),
 			rule(read+" patch update", core, "persistentvolumeclaims")),
 		clusterRole("system:persistent-volume-provisioner",
-			rule(read+" create delete", core, "persistentvolumes"), rule(read+" update", core, "persistentvolumeclaims"),
+			rule(read+" create delete", core, "persistentvolumes"),
+			rule(read+" update", core, "persistentvolumeclaims"),
 			rule(read, storage, "storageclasses"), rule("watch", core, "events"), eventsRule()),
 		clusterRole("system:kube-aggregator", rule(read, core, "services", "endpoints")),
 		clusterRole("system:kube-dns", rule("list watch", core, "endpoints", "services")),
@@ -34,7 +35,8 @@ func componentRoles(f Features) []*rbacv1.ClusterRole {
 		clusterRole("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
 			rule("create", certificates, csrs+"/selfnodeclient")),
 	}
-	for _, signer := range []string{"legacy-unknown", "kubelet-serving", "kube-apiserver-client", "kube-apiserver-client-kubelet"} {
+	for _, signer := range []string{"legacy-unknown", "kubelet-serving", "kube-apiserver-client",
+		"kube-apiserver-client-kubelet"} {
 		roles = append(roles, clusterRole("system:certificates.k8s.io:"+signer+"-approver",
 			named(rule("approve", certificates, "signers"), "kubernetes.io/"+signer)))
 	}
@@ -91,8 +93,8 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 	}
 }
 
-func schedulerRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
+func schedulerRules(f Features) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
 		eventsRule(),
 		rule("create", coordination, "leases"),
 		named(rule(read+" update", coordination, "leases"), "kube-scheduler"),
@@ -121,6 +123,10 @@ func schedulerRules() []rbacv1.PolicyRule {
 		rule("create delete", dynamicDevices, "resourceclaims"),
 		rule("patch update", dynamicDevices, "resourceclaims/binding"),
 	}
+	if f.DeviceTaintRules {
+		rules = append(rules, rule(read, dynamicDevices, "devicetaintrules"))
+	}
+	return rules
 }
 
 // Roles lists the default Roles of the system namespaces.
@@ -143,14 +149,20 @@ func Roles() []*rbacv1.Role {
 func RoleBindings() []*rbacv1.RoleBinding {
 	const manager, scheduler = "kube-controller-manager", "kube-scheduler"
 	return []*rbacv1.RoleBinding{
-		toRole(kubeSystem, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer", account("bootstrap-signer")),
-		toRole(kubeSystem, "system:controller:cloud-provider", "system:controller:cloud-provider", account("cloud-provider")),
-		toRole(kubeSystem, "system:controller:token-cleaner", "system:controller:token-cleaner", account("token-cleaner")),
-		toRole(kubeSystem, "system::extension-apiserver-authentication-reader", "extension-apiserver-authentication-reader",
+		toRole(kubeSystem, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer",
+			account("bootstrap-signer")),
+		toRole(kubeSystem, "system:controller:cloud-provider", "system:controller:cloud-provider",
+			account("cloud-provider")),
+		toRole(kubeSystem, "system:controller:token-cleaner", "system:controller:token-cleaner",
+			account("token-cleaner")),
+		toRole(kubeSystem, "system::extension-apiserver-authentication-reader",
+			"extension-apiserver-authentication-reader",
 			user("system:"+manager), user("system:"+scheduler)),
 		toRole(kubeSystem, "system::leader-locking-"+manager, "system::leader-locking-"+manager,
 			user("system:"+manager), account(manager), account("leader-election-controller")),
-		toRole(kubeSystem, "system::leader-locking-"+scheduler, "system::leader-locking-"+scheduler, user("system:"+scheduler), account(scheduler)),
-		toRole(kubePublic, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer", account("bootstrap-signer")),
+		toRole(kubeSystem, "system::leader-locking-"+scheduler, "system::leader-locking-"+scheduler,
+			user("system:"+scheduler), account(scheduler)),
+		toRole(kubePublic, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer",
+			account("bootstrap-signer")),
 	}
 }

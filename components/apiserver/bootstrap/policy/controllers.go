@@ -29,6 +29,11 @@ func controllers(f Features) []controller {
 	if f.TrustBundles {
 		all = append(all, bundlePublisher())
 	}
+	if f.DeviceTaintRules {
+		at := slices.IndexFunc(all, func(c controller) bool { return c.name == "device-taint-eviction-controller" })
+		all[at].rules = append(all[at].rules, rule(read, dynamicDevices, "devicetaintrules"),
+			rule("update patch", dynamicDevices, "devicetaintrules/status"))
+	}
 	return all
 }
 
@@ -42,20 +47,24 @@ func workloadControllers() []controller {
 			rule("update", batch, "cronjobs/status"), rule("update", batch, "cronjobs/finalizers"),
 			rule("list watch delete", core, "pods"), eventsRule()}},
 		{"daemon-set-controller", []rbacv1.PolicyRule{
-			rule(read, both, "daemonsets"), rule("update", both, "daemonsets/status"), rule("update", both, "daemonsets/finalizers"),
+			rule(read, both, "daemonsets"), rule("update", both, "daemonsets/status"),
+			rule("update", both, "daemonsets/finalizers"),
 			rule("list watch", core, "nodes"), makePods, rule("create", core, "pods/binding"),
 			rule(read+" create delete patch update", apps, "controllerrevisions"), eventsRule()}},
 		{"deployment-controller", []rbacv1.PolicyRule{
 			rule(read+" update", both, "deployments"), rule("update", both, "deployments/status"),
-			rule("update", both, "deployments/finalizers"), rule(read+" create update patch delete", both, "replicasets"),
+			rule("update", both, "deployments/finalizers"),
+			rule(read+" create update patch delete", both, "replicasets"),
 			rule(read+" update", core, "pods"), eventsRule()}},
 		{"disruption-controller", []rbacv1.PolicyRule{
-			rule(read, both, "deployments"), rule(read, both, "replicasets"), rule(read, core, "replicationcontrollers"),
+			rule(read, both, "deployments"), rule(read, both, "replicasets"),
+			rule(read, core, "replicationcontrollers"),
 			rule(read, policy, "poddisruptionbudgets"), rule(read, apps, "statefulsets"),
 			rule("update", policy, "poddisruptionbudgets/status"), rule("patch update", core, "pods/status"),
 			rule("get", "*", "*/scale"), eventsRule()}},
 		{"job-controller", []rbacv1.PolicyRule{
-			rule(read+" update patch", batch, "jobs"), rule("update", batch, "jobs/status"), rule("update", batch, "jobs/finalizers"),
+			rule(read+" update patch", batch, "jobs"), rule("update", batch, "jobs/status"),
+			rule("update", batch, "jobs/finalizers"),
 			makePods, eventsRule()}},
 		{"replicaset-controller", []rbacv1.PolicyRule{
 			rule(read+" update", both, "replicasets"), rule("update", both, "replicasets/status"),
@@ -64,13 +73,15 @@ func workloadControllers() []controller {
 			rule(read+" update", core, "replicationcontrollers"), rule("update", core, "replicationcontrollers/status"),
 			rule("update", core, "replicationcontrollers/finalizers"), makePods, eventsRule()}},
 		{"statefulset-controller", []rbacv1.PolicyRule{
-			rule("list watch", core, "pods"), rule(read, apps, "statefulsets"), rule("update", apps, "statefulsets/status"),
+			rule("list watch", core, "pods"), rule(read, apps, "statefulsets"),
+			rule("update", apps, "statefulsets/status"),
 			rule("update", apps, "statefulsets/finalizers"), rule("get create delete update patch", core, "pods"),
 			rule(read+" create delete update patch", apps, "controllerrevisions"),
 			rule(read+" create", core, "persistentvolumeclaims"), rule("update delete", core, "persistentvolumeclaims"),
 			rule("update", core, "pods/finalizers"), eventsRule()}},
 		{"horizontal-pod-autoscaler", []rbacv1.PolicyRule{
-			rule(read, autoscaling, "horizontalpodautoscalers"), rule("update", autoscaling, "horizontalpodautoscalers/status"),
+			rule(read, autoscaling, "horizontalpodautoscalers"),
+			rule("update", autoscaling, "horizontalpodautoscalers/status"),
 			rule("get update", "*", "*/scale"), rule("list watch", core, "pods"),
 			rule("list watch", "metrics.k8s.io", "pods"), rule(read, "custom.metrics.k8s.io", "*"),
 			rule(read, "external.metrics.k8s.io", "*"), eventsRule()}},
@@ -103,7 +114,8 @@ func clusterControllers() []controller {
 			rule(read+" create update delete", discovery, "endpointslices"), eventsRule()}},
 		{"endpointslicemirroring-controller", []rbacv1.PolicyRule{
 			rule(read, core, "services", "endpoints"), rule("update", core, "services/finalizers"),
-			rule("update", core, "endpoints/finalizers"), rule(read+" create update delete", discovery, "endpointslices"),
+			rule("update", core, "endpoints/finalizers"),
+			rule(read+" create update delete", discovery, "endpointslices"),
 			eventsRule()}},
 		{"generic-garbage-collector", []rbacv1.PolicyRule{rule(read+" patch update delete", "*", "*"), eventsRule()}},
 		{"namespace-controller", []rbacv1.PolicyRule{
@@ -118,15 +130,19 @@ func clusterControllers() []controller {
 			rule("list watch", core, "nodes"), rule("patch", core, "nodes/status"), eventsRule()}},
 		{"service-account-controller", []rbacv1.PolicyRule{rule("create", core, "serviceaccounts"), eventsRule()}},
 		{"service-controller", []rbacv1.PolicyRule{
-			rule(read, core, "services"), rule("patch update", core, "services/status"), rule("list watch", core, "nodes"), eventsRule()}},
+			rule(read, core, "services"), rule("patch update", core, "services/status"),
+			rule("list watch", core, "nodes"), eventsRule()}},
 		{"service-cidrs-controller", []rbacv1.PolicyRule{
-			rule(read+" patch update", networking, "servicecidrs"), rule("patch update", networking, "servicecidrs/finalizers"),
-			rule("patch update", networking, "servicecidrs/status"), rule(read, networking, "ipaddresses"), eventsRule()}},
+			rule(read+" patch update", networking, "servicecidrs"),
+			rule("patch update", networking, "servicecidrs/finalizers"),
+			rule("patch update", networking, "servicecidrs/status"), rule(read, networking, "ipaddresses"),
+			eventsRule()}},
 		{"ttl-controller", []rbacv1.PolicyRule{rule("update patch list watch", core, "nodes"), eventsRule()}},
 		{"certificate-controller", []rbacv1.PolicyRule{
 			rule(read+" delete", certificates, csrs), rule("update", certificates, csrs+"/status", csrs+"/approval"),
 			named(rule("approve", certificates, "signers"), "kubernetes.io/kube-apiserver-client-kubelet"),
-			named(rule("sign", certificates, "signers"), "kubernetes.io/legacy-unknown", "kubernetes.io/kubelet-serving",
+			named(rule("sign", certificates, "signers"), "kubernetes.io/legacy-unknown",
+				"kubernetes.io/kubelet-serving",
 				"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kube-apiserver-client"),
 			rule("create", authorization, "subjectaccessreviews"), eventsRule()}},
 		{"root-ca-cert-publisher", []rbacv1.PolicyRule{rule("create update", core, "configmaps"), eventsRule()}},
@@ -147,21 +163,26 @@ func storageControllers() []controller {
 			rule("list watch", core, "pods"), eventsRule(), rule(read+" create delete", storage, "volumeattachments"),
 			rule(read, storage, "csidrivers"), rule(read, storage, "csinodes")}},
 		{"ephemeral-volume-controller", []rbacv1.PolicyRule{
-			rule(read, core, "pods"), rule("update", core, "pods/finalizers"), rule(read+" create", core, pvc), eventsRule()}},
+			rule(read, core, "pods"), rule("update", core, "pods/finalizers"), rule(read+" create", core, pvc),
+			eventsRule()}},
 		{"expand-controller", []rbacv1.PolicyRule{
 			rule(read+" update patch", core, pv), rule("update patch", core, pvc+"/status"), rule(read, core, pvc),
 			eventsRule()}},
 		{"persistent-volume-binder", []rbacv1.PolicyRule{
-			rule(read+" update create delete", core, pv), rule("update", core, pv+"/status"), rule(read+" update", core, pvc),
-			rule("update", core, pvc+"/status"), rule(read+" create delete", core, "pods"), rule(read, storage, "storageclasses"),
+			rule(read+" update create delete", core, pv), rule("update", core, pv+"/status"),
+			rule(read+" update", core, pvc),
+			rule("update", core, pvc+"/status"), rule(read+" create delete", core, "pods"),
+			rule(read, storage, "storageclasses"),
 			rule("list watch", core, "nodes"), eventsRule(), rule("watch", core, "events")}},
 		{"pv-protection-controller", []rbacv1.PolicyRule{rule(read+" update", core, pv), eventsRule()}},
 		{"pvc-protection-controller", []rbacv1.PolicyRule{rule(read+" update", core, pvc),
 			rule("update", core, pvc+"/status"), rule(read, core, "pods"), eventsRule()}},
 		{"selinux-warning-controller", []rbacv1.PolicyRule{
-			eventsRule(), rule(read, core, pv), rule(read, core, pvc), rule(read, core, "pods"), rule(read, storage, "csidrivers")}},
+			eventsRule(), rule(read, core, pv), rule(read, core, pvc), rule(read, core, "pods"),
+			rule(read, storage, "csidrivers")}},
 		{"volumeattributesclass-protection-controller", []rbacv1.PolicyRule{
-			rule(read, core, pvc), rule(read, core, pv), rule(read+" update", storage, "volumeattributesclasses"), eventsRule()}},
+			rule(read, core, pvc), rule(read, core, pv), rule(read+" update", storage, "volumeattributesclasses"),
+			eventsRule()}},
 	}
 }
 
@@ -172,8 +193,8 @@ func bundlePublisher() controller {
 		rule("create update delete list watch", certificates, "clustertrustbundles"), eventsRule()}}
 }
 
-// storageMigrator applies nothing to each object, which writes it as it is stored today. Creating is what applying to an
-// object is that is gone meanwhile; it fails then, as it names the uid.
+// storageMigrator applies nothing to each object, which writes it as it is stored today. Creating is what applying to
+// an object is that is gone meanwhile; it fails then, as it names the uid.
 func storageMigrator() controller {
 	const definitions = "apiextensions.k8s.io"
 	return controller{"storage-version-migrator-controller", []rbacv1.PolicyRule{

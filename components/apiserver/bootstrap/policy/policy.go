@@ -43,8 +43,8 @@ const (
 	kubePublic = "kube-public"
 )
 
-// rule grants verbs on resources of the groups; verbs, groups and resources are lists separated by spaces. The lists of a
-// rule are sorted, as they are in every cluster. The core group is written "core" where it stands beside others.
+// rule grants verbs on resources of the groups; verbs, groups and resources are lists separated by spaces. The lists of
+// a rule are sorted, as they are in every cluster. The core group is written "core" where it stands beside others.
 func rule(verbs, groups string, resources ...string) rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: strings.Fields(verbs), Resources: resources}
 	if groups == core {
@@ -138,7 +138,8 @@ func account(name string) rbacv1.Subject {
 type Features struct {
 	StorageMigration bool // of stored objects, by a controller
 	TrustBundles     bool // of certificates, which all nodes and service accounts may read
-	// NoFlagz and NoStatusz leave out pages that who watches over the cluster may read.
+	DeviceTaintRules bool // which the scheduler reads, and a controller evicts by
+	// NoFlagz and NoStatusz leave out pages that monitoring may read.
 	NoFlagz, NoStatusz bool
 }
 

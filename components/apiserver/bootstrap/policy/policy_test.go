@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("the default %s differ from %s; if that is meant, run: go test ./components/apiserver/bootstrap/policy -update", name, file)
+				t.Errorf("the default %s differ from %s; if that is meant, run: go test ./components/apiserver/bootstrap/policy "+
+					"-update", name, file)
 			}
 		})
 	}
@@ -59,7 +61,7 @@ func anys[T any](list []T) []any {
 }
 
 // everything is every feature.
-var everything = Features{StorageMigration: true, TrustBundles: true}
+var everything = Features{StorageMigration: true, TrustBundles: true, DeviceTaintRules: true}
 
 func TestPolicyIsSound(t *testing.T) {
 	roles := map[string]bool{}
@@ -90,6 +92,28 @@ func TestPolicyIsSound(t *testing.T) {
 	}
 }
 
+// TestDeviceTaintRules: who acts by rules may read them, and the controller tells how far it is, if the gate is on.
+func TestDeviceTaintRules(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		for name, want := range map[string]map[string]bool{
+			"system:kube-scheduler":                              {"devicetaintrules": on},
+			"system:controller:device-taint-eviction-controller": {"devicetaintrules": on, "devicetaintrules/status": on},
+		} {
+			got := map[string]bool{}
+			for _, r := range ClusterRoles(Features{DeviceTaintRules: on}) {
+				for _, rule := range r.Rules {
+					for resource := range want {
+						got[resource] = got[resource] || r.Name == name && slices.Contains(rule.Resources, resource)
+					}
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s, the gate is %v: %v, want %v", name, on, got, want)
+			}
+		}
+	}
+}
+
 func checkRules(t *testing.T, name string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	for _, r := range rules {
@@ -116,7 +140,8 @@ func TestPagesOfComponents(t *testing.T) {
 			if r.Name != "system:monitoring" {
 				continue
 			}
-			if urls := r.Rules[0].NonResourceURLs; want != [2]bool{slices.Contains(urls, "/flagz"), slices.Contains(urls, "/statusz")} {
+			if urls := r.Rules[0].NonResourceURLs; want != [2]bool{slices.Contains(urls, "/flagz"),
+				slices.Contains(urls, "/statusz")} {
 				t.Errorf("%+v: %v", f, urls)
 			}
 		}

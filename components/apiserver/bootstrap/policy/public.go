@@ -2,9 +2,10 @@ package policy
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// publicRoles are for everybody, and for those who watch over the cluster.
+// publicRoles are for all users, and for monitoring.
 func publicRoles(f Features) []*rbacv1.ClusterRole {
-	watched := []string{"/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*"}
+	watched := []string{"/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*",
+		"/healthz/*"}
 	if !f.NoFlagz {
 		watched = append(watched, "/flagz")
 	}
@@ -29,8 +30,8 @@ func publicRoles(f Features) []*rbacv1.ClusterRole {
 	}
 }
 
-// userRoles are for people who work in namespaces. admin, edit and view are empty here: the controller
-// clusterrole-aggregation fills them.
+// userRoles are for users of namespaces. admin, edit and view are empty here: the controller clusterrole-aggregation
+// fills them.
 func userRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		aggregated("admin"),
@@ -69,7 +70,8 @@ func editRules() []rbacv1.PolicyRule {
 
 func viewRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		rule(read, core, "pods", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
+		rule(read, core, "pods", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts",
+			"services",
 			"services/status", "endpoints", "persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps"),
 		rule(read, core, "limitranges", "resourcequotas", "bindings", "pods/status", "resourcequotas/status",
 			"namespaces/status", "replicationcontrollers/status", "pods/log"),
@@ -81,7 +83,8 @@ func viewRules() []rbacv1.PolicyRule {
 			"replicasets", "replicasets/status", "replicasets/scale"),
 		rule(read, autoscaling, "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
 		rule(read, batch, "jobs", "cronjobs", "cronjobs/status", "jobs/status"),
-		rule(read, extensions, "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "deployments/status",
+		rule(read, extensions, "daemonsets", "daemonsets/status", "deployments", "deployments/scale",
+			"deployments/status",
 			"ingresses", "ingresses/status", "replicasets", "replicasets/scale", "replicasets/status",
 			"replicationcontrollers/scale", "networkpolicies"),
 		rule(read, policy, "poddisruptionbudgets", "poddisruptionbudgets/status"),

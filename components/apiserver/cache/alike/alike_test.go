@@ -26,16 +26,21 @@ func podOf(template, i int) *corev1.Pod {
 	token := fmt.Sprintf("kube-api-access-%05d", i)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("pod-%d", i), Namespace: fmt.Sprint("def", "ault"), Labels: map[string]string{"app": own, "tier": "y"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: fmt.Sprint("te", "st"), FieldsV1: metav1.NewFieldsV1(`{"f:a":{"f:` + own + `":{}}}`)}},
+			Name: fmt.Sprintf("pod-%d", i), Namespace: fmt.Sprint("def", "ault"),
+			Labels: map[string]string{"app": own, "tier": "y"},
+			ManagedFields: []metav1.ManagedFieldsEntry{
+				{Manager: fmt.Sprint("te", "st"), FieldsV1: metav1.NewFieldsV1(`{"f:a":{"f:` + own + `":{}}}`)}},
 		},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: &grace,
-			Volumes:                       []corev1.Volume{{Name: token, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &mode}}}},
+			Volumes: []corev1.Volume{
+				{Name: token, VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{DefaultMode: &mode}}}},
 			Containers: []corev1.Container{{
 				Name: fmt.Sprint("ma", "in"), Image: "image", Env: []corev1.EnvVar{{Name: "MODE", Value: own}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					"cpu": *resource.NewMilliQuantity(int64(template), resource.DecimalSI), "memory": resource.MustParse("16Mi")}},
+					"cpu":    *resource.NewMilliQuantity(int64(template), resource.DecimalSI),
+					"memory": resource.MustParse("16Mi")}},
 				VolumeMounts: []corev1.VolumeMount{{Name: token, MountPath: "/token"}},
 			}},
 			Tolerations: []corev1.Toleration{{Key: "a", TolerationSeconds: &grace}, {Key: "b"}},
@@ -43,8 +48,9 @@ func podOf(template, i int) *corev1.Pod {
 	}
 }
 
-// TestShared: what was met twice is one from then on, however deep it lies; what tells objects apart stays theirs. Two parts that
-// have one place take it from each other, and which do is another matter in each run: so it is of most templates that all is shared.
+// TestShared: what was met twice is one from then on, however deep it lies; what tells objects apart stays theirs. Two
+// parts that have one place take it from each other, and which do is another matter in each run: so it is of most
+// templates that all is shared.
 func TestShared(t *testing.T) {
 	const templates = 20
 	parts, shared := map[string]func(*corev1.Pod) any{
@@ -102,7 +108,8 @@ func TestOthersKeepTheirs(t *testing.T) {
 	if !reflect.DeepEqual(&others, want) || !reflect.DeepEqual(mine, want) {
 		t.Error("it was changed")
 	}
-	if mine.Spec.Containers[0].Env[0] != others.Spec.Containers[0].Env[0] || &mine.Spec.Containers[0] == &others.Spec.Containers[0] {
+	if mine.Spec.Containers[0].Env[0] != others.Spec.Containers[0].Env[0] ||
+		&mine.Spec.Containers[0] == &others.Spec.Containers[0] {
 		t.Error("containers were changed in place")
 	}
 }
@@ -119,7 +126,8 @@ func TestNothingChanges(t *testing.T) {
 		func(s *string, c randfill.Continue) { *s = fmt.Sprint("s", c.Intn(3)) },
 	)
 	for range 200 {
-		for _, obj := range []runtime.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Secret{}, &apiextensionsv1.CustomResourceDefinition{}} {
+		for _, obj := range []runtime.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Secret{},
+			&apiextensionsv1.CustomResourceDefinition{}} {
 			random.Fill(obj)
 			want := obj.DeepCopyObject()
 			p.Share(obj)

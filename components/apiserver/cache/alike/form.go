@@ -29,8 +29,8 @@ const (
 	structure
 )
 
-// form is what is known of a Go type. Values are looked at where they lie: objects have hundreds of fields, most of them empty, and
-// this is done with every write.
+// form is what is known of a Go type. Values are looked at where they lie: objects have hundreds of fields, most of
+// them empty, and this is done with every write.
 type form struct {
 	of     reflect.Type
 	kind   kind
@@ -156,7 +156,8 @@ func (fs *forms) structure(f *form, t reflect.Type, making map[reflect.Type]*for
 			f.kind, f.shared, f.fields = opaque, false, nil
 			return
 		}
-		unique := t == reflect.TypeFor[metav1.ObjectMeta]() && (x.Name == "Name" || x.Name == "UID" || x.Name == "ResourceVersion")
+		unique := t == reflect.TypeFor[metav1.ObjectMeta]() &&
+			(x.Name == "Name" || x.Name == "UID" || x.Name == "ResourceVersion")
 		f.fields = append(f.fields, field{x.Offset, fs.make(x.Type, making), unique})
 		shared = shared || f.fields[i].form.shared
 	}

@@ -12,7 +12,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/equality"
 )
 
-// same tells whether the values at two places are identical, as package equality says. They have nothing opaque in them.
+// same tells whether the values at two places are identical, as package equality says. They have nothing opaque in
+// them.
 func (f *form) same(a, b unsafe.Pointer) bool {
 	switch f.kind {
 	case bits:

@@ -25,8 +25,8 @@ import (
 
 type cut struct{}
 
-// Cut is what a handler panics with that can't send the rest of an answer: the connection is to be cut. It is no fault of the
-// handler's, and what was asked has been done.
+// Cut is what a handler panics with that can't send the rest of an answer: the connection is to be cut. It is no fault
+// of the handler's, and what was asked has been done.
 var Cut any = cut{}
 
 // Error answers a request with err, in the format that the client accepts.
@@ -44,10 +44,11 @@ func ErrorIn(w http.ResponseWriter, r *http.Request, err error, offer negotiate.
 	send(w, r, StatusOf(r.Context(), err), offer)
 }
 
-// timedOut answers a request whose time is over, whatever became of it: as upstream does, without caring what the client
-// accepts.
+// timedOut answers a request whose time is over, whatever became of it: as upstream does, without caring what the
+// client accepts.
 func timedOut(w http.ResponseWriter) {
-	body, err := json.Marshal(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).ErrStatus)
+	body, err := json.Marshal(
+		apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).ErrStatus)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -63,10 +64,11 @@ func Forbid(w http.ResponseWriter, r *http.Request, a authorizer.Attributes, rea
 	Error(w, r, Forbidden(a, reason))
 }
 
-// Internal answers a request of which nobody can say whether it may be made. As upstream's, the answer is no Status.
+// Internal answers a request that could not be authorized or rejected. As upstream's, the answer is no Status.
 func Internal(w http.ResponseWriter, r *http.Request, err error) {
-	klog.FromContext(r.Context()).Error(err, "Judging a request", "uri", r.RequestURI)
-	http.Error(w, escaped.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+	klog.FromContext(r.Context()).Error(err, "Failed to authorize request", "uri", r.RequestURI)
+	http.Error(w, escaped.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)),
+		http.StatusInternalServerError)
 }
 
 // escaped makes text harmless in a page, though a browser is told that it is none.
@@ -79,7 +81,8 @@ func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
 
 // told notes what became of a request.
 func told(r *http.Request, status *metav1.Status) {
-	record.Response(r.Context(), status, func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
+	record.Response(r.Context(), status,
+		func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
 }
 
 func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer negotiate.Offer) {
@@ -122,7 +125,7 @@ func StatusOf(ctx context.Context, err error) *metav1.Status {
 	case errors.Is(err, context.Canceled):
 		api = &apierrors.StatusError{ErrStatus: metav1.Status{Code: 499, Message: "the client closed the request"}}
 	default:
-		klog.FromContext(ctx).Error(err, "A request failed inside the server")
+		klog.FromContext(ctx).Error(err, "Request failed with an internal error")
 		api = &apierrors.StatusError{ErrStatus: metav1.Status{Message: err.Error()}}
 	}
 	status := api.Status()

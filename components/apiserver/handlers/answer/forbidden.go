@@ -38,5 +38,6 @@ func forbiddenMessage(a authorizer.Attributes) string {
 	if ns := a.GetNamespace(); ns != "" {
 		where = fmt.Sprintf("in the namespace %q", ns)
 	}
-	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", who, a.GetVerb(), what, a.GetAPIGroup(), where)
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", who, a.GetVerb(), what, a.GetAPIGroup(),
+		where)
 }

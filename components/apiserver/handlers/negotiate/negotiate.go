@@ -80,8 +80,8 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 	return Choice{}, notAcceptable(formats, serial.MediaType.String)
 }
 
-// plain chooses from a list of media types that has nothing but these, as client-go's, in their order. It finds none where the list
-// is to be looked at closely.
+// plain chooses from a list of media types that has nothing but these, as client-go's, in their order. It finds none
+// where the list is to be looked at closely.
 func (o Offer) plain(header string) (serial.MediaType, bool) {
 	if strings.ContainsAny(header, "; *") || strings.Count(header, ",") > maxPlain {
 		return 0, false
@@ -134,8 +134,8 @@ func Covers(clause *goautoneg.Accept, m serial.MediaType) bool {
 // GzipFrom is the size in bytes from which answers are compressed for clients that take them so, as upstream has it.
 const GzipFrom = 128<<10 + 1
 
-// Gzip tells whether the client takes answers that are compressed: as upstream reads it, by the first such header alone, and also if
-// gzip comes with a weight, which may be none.
+// Gzip tells whether the client takes answers that are compressed: as upstream reads it, by the first such header
+// alone, and also if gzip comes with a weight, which may be none.
 func Gzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.TrimSpace(part) == "gzip" {
@@ -190,10 +190,12 @@ func Pretty(r *http.Request) bool {
 		}
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-// Body reads the format of a request's body; the first known when nothing is said. The error is an API status error (415).
+// Body reads the format of a request's body; the first known when nothing is said. The error is an API status error
+// (415).
 func Body(r *http.Request, known ...serial.MediaType) (serial.MediaType, error) {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
@@ -227,8 +229,8 @@ func NotAcceptable(message string) error {
 	return &failure{http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message}
 }
 
-// NotAvailable is the answer to a request for a form in which an endpoint has nothing, in the words of the paths of the program's own
-// groups.
+// NotAvailable is the answer to a request for a form in which an endpoint has nothing, with the text that the paths of
+// the program's own groups have.
 func NotAvailable(known ...string) error {
 	err := apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", schema.GroupResource{}, "", "", 0, false)
 	err.ErrStatus.Message = "406: Not Acceptable\n\nAvailable representations: " + strings.Join(known, ", ")

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Access asks whether a user may read what a policy or binding has as parameters: who may not must not learn of it by
-// writing a policy (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/#parameter-resources).
+// Access checks whether a user may read the parameters of a policy or binding: users without that permission must not
+// learn of them by writing a policy
+// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/#parameter-resources).
 type Access struct {
 	// Authorize returns the API's error if a user may not do something; nil allows everything.
 	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
@@ -41,8 +42,8 @@ func (a Access) Policy(ctx context.Context, kind, old *v1.ParamKind) field.Error
 	return refused(err, field.NewPath("spec", "paramKind"))
 }
 
-// What users are told who may not read the parameters of a binding. Upstream's message for mutating policies has the two
-// the other way round.
+// The errors for users that may not read the parameters of a binding. Upstream's message for mutating policies has the
+// two the other way round.
 const (
 	ValidatingRefusal = `user %[1]v does not have "%[2]v" permission on the object referenced by paramRef`
 	MutatingRefusal   = `user %[2]v does not have "%[1]v" permission on the object referenced by paramRef`
@@ -54,7 +55,8 @@ func (a Access) Binding(ctx context.Context, policy string, ref *v1.ParamRef, re
 		return nil
 	}
 	u, _ := request.UserFrom(ctx)
-	attrs := authorizer.AttributesRecord{User: u, Verb: "get", Name: ref.Name, Namespace: ref.Namespace, ResourceRequest: true}
+	attrs := authorizer.AttributesRecord{User: u, Verb: "get", Name: ref.Name, Namespace: ref.Namespace,
+		ResourceRequest: true}
 	if ref.Name == "" {
 		attrs.Verb = "list"
 	}
@@ -65,7 +67,8 @@ func (a Access) Binding(ctx context.Context, policy string, ref *v1.ParamRef, re
 		missing = fmt.Errorf("unable to get policy %s "+everything, policy, u, attrs.Verb)
 	}
 	if !a.name(&attrs, kind) && kind != nil {
-		missing = fmt.Errorf("unable to resolve paramKind &{%s %s} "+everything, kind.APIVersion, kind.Kind, u, attrs.Verb)
+		missing = fmt.Errorf("unable to resolve paramKind &{%s %s} "+everything, kind.APIVersion, kind.Kind, u,
+			attrs.Verb)
 	}
 	err = a.Authorize(ctx, attrs)
 	if apierrors.IsForbidden(err) {

@@ -57,10 +57,12 @@ func TestParametersOfPolicies(t *testing.T) {
 		{"none", as(), nil, maps, "", ""},
 		{"the same", as(), maps, maps.DeepCopy(), "", ""},
 		{"an administrator's", as(user.SystemPrivilegedGroup), maps, nil, "", ""},
-		{"others than before", as(), maps, others, "configmaps", `spec.paramKind: Forbidden: user &{jane 2 [] map[]} must have "get" permission ` +
-			"on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)"},
-		{"unknown ones", as(), others, nil, "*", `spec.paramKind: Forbidden: user &{jane 2 [] map[]} must have "get" permission ` +
-			"on all objects of the referenced paramKind (kind=Other, apiVersion=g/v1)"},
+		{"others than before", as(), maps, others, "configmaps",
+			`spec.paramKind: Forbidden: user &{jane 2 [] map[]} must have "get" permission ` +
+				"on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)"},
+		{"unknown ones", as(), others, nil, "*",
+			`spec.paramKind: Forbidden: user &{jane 2 [] map[]} must have "get" permission ` +
+				"on all objects of the referenced paramKind (kind=Other, apiVersion=g/v1)"},
 	} {
 		var a asked
 		errs := a.access().Policy(c.ctx, c.kind, c.old)
@@ -70,7 +72,8 @@ func TestParametersOfPolicies(t *testing.T) {
 			}
 			continue
 		}
-		if len(a) != 1 || a[0].Resource != c.resource || a[0].Verb != "get" || a[0].Namespace != "*" || a[0].Name != "*" {
+		if len(a) != 1 || a[0].Resource != c.resource || a[0].Verb != "get" || a[0].Namespace != "*" ||
+			a[0].Name != "*" {
 			t.Errorf("%s: asked %+v", c.name, a)
 		}
 		if len(errs) != 1 || errs[0].Error() != c.want {
@@ -90,15 +93,19 @@ func TestParametersOfBindings(t *testing.T) {
 		verb     string
 		want     string
 	}{
-		{"maps", one, ValidatingRefusal, "configmaps", "get", `user &{jane 2 [] map[]} does not have "get" permission on the object referenced by paramRef`},
-		{"maps", many, ValidatingRefusal, "configmaps", "list", `user &{jane 2 [] map[]} does not have "list" permission on the object referenced by paramRef`},
-		{"maps", one, MutatingRefusal, "configmaps", "get", `user get does not have "&{jane 2 [] map[]}" permission on the object referenced by paramRef`},
+		{"maps", one, ValidatingRefusal, "configmaps", "get",
+			`user &{jane 2 [] map[]} does not have "get" permission on the object referenced by paramRef`},
+		{"maps", many, ValidatingRefusal, "configmaps", "list",
+			`user &{jane 2 [] map[]} does not have "list" permission on the object referenced by paramRef`},
+		{"maps", one, MutatingRefusal, "configmaps", "get",
+			`user get does not have "&{jane 2 [] map[]}" permission on the object referenced by paramRef`},
 		{"others", one, ValidatingRefusal, "*", "get", "unable to resolve paramKind &{g/v1 Other}" + everything},
 		{"nosuch", one, ValidatingRefusal, "*", "get", "unable to get policy nosuch" + everything},
 	} {
 		var a asked
 		errs := a.access().Binding(as(), c.policy, c.ref, c.refusal)
-		if len(a) != 1 || a[0].Resource != c.resource || a[0].Verb != c.verb || a[0].Name != c.ref.Name || a[0].Namespace != c.ref.Namespace {
+		if len(a) != 1 || a[0].Resource != c.resource || a[0].Verb != c.verb || a[0].Name != c.ref.Name ||
+			a[0].Namespace != c.ref.Namespace {
 			t.Errorf("%s: asked %+v", c.policy, a)
 		}
 		if want := "spec.paramRef: Forbidden: " + c.want; len(errs) != 1 || errs[0].Error() != want {

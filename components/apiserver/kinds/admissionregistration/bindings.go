@@ -23,7 +23,9 @@ func ValidateValidatingBinding(b *v1.ValidatingAdmissionPolicyBinding) field.Err
 		seen.Insert(a)
 	}
 	if seen.HasAll(v1.Deny, v1.Warn) {
-		errs = append(errs, field.Invalid(actions, b.Spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+		errs = append(errs, field.Invalid(actions, b.Spec.ValidationActions,
+			"must not contain both Deny and Warn (repeating the same validation failure information in the API response and "+
+				"headers serves no purpose)"))
 	}
 	if len(seen) == 0 {
 		errs = append(errs, field.Required(actions, "at least one validation action is required"))
@@ -75,5 +77,6 @@ func validateParamRef(r *v1.ParamRef, at *field.Path) field.ErrorList {
 	if r.ParameterNotFoundAction == nil || *r.ParameterNotFoundAction == "" {
 		return append(errs, field.Required(at.Child("parameterNotFoundAction"), ""))
 	}
-	return append(errs, checks.In(*r.ParameterNotFoundAction, at.Child("parameterNotFoundAction"), v1.DenyAction, v1.AllowAction)...)
+	return append(errs, checks.In(*r.ParameterNotFoundAction, at.Child("parameterNotFoundAction"), v1.DenyAction,
+		v1.AllowAction)...)
 }

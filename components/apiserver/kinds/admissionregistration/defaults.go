@@ -1,5 +1,3 @@
-// Package admissionregistration holds what webhooks and admission policies need beyond their rows. It compiles their CEL
-// expressions to check them; those that run are compiled by the admission plug-ins.
 package admissionregistration
 
 import (
@@ -32,7 +30,8 @@ func DefaultMutating(c *v1.MutatingWebhookConfiguration) {
 	}
 }
 
-func webhook(fail **v1.FailurePolicyType, match **v1.MatchPolicyType, namespaces, objects **metav1.LabelSelector, timeout **int32) {
+func webhook(fail **v1.FailurePolicyType, match **v1.MatchPolicyType, namespaces, objects **metav1.LabelSelector,
+	timeout **int32) {
 	setDefault(fail, v1.Fail)
 	setDefault(match, v1.Equivalent)
 	setDefault(namespaces, metav1.LabelSelector{})
@@ -69,7 +68,8 @@ func DefaultMutatingPolicy(p *v1.MutatingAdmissionPolicy) {
 // DefaultMutatingBinding sets the defaults of a binding of a mutating policy.
 func DefaultMutatingBinding(b *v1.MutatingAdmissionPolicyBinding) { matching(b.Spec.MatchResources) }
 
-// DefaultMutatingBindingV1alpha1 also sets what v1alpha1 has by default: parameters that aren't found are a reason to refuse.
+// DefaultMutatingBindingV1alpha1 also sets what v1alpha1 has by default: parameters that aren't found are a reason to
+// refuse.
 func DefaultMutatingBindingV1alpha1(b *v1.MutatingAdmissionPolicyBinding) {
 	DefaultMutatingBinding(b)
 	if b.Spec.ParamRef != nil {

@@ -30,8 +30,8 @@ func composing() (*plugincel.CompositedCompiler, error) {
 	return plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 }
 
-// expressions checks those of one object. The sets are the expressions that the stored object has: these may use what is
-// too new for others, so that no update of the server makes an object invalid.
+// expressions checks those of one object. The sets are the expressions that the stored object has: these may use what
+// is too new for others, so that no update of the server makes an object invalid.
 type expressions struct {
 	compiler                                                plugincel.Compiler
 	params                                                  bool // the object names a kind of parameters
@@ -119,7 +119,8 @@ func (e expressions) validateVariables(list []v1.Variable, path *field.Path) fie
 			errs = append(errs, field.InternalError(at, fmt.Errorf("variable composition is not allowed")))
 			continue
 		}
-		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, e.variables(), typeIn(e.validations, v.Expression))
+		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression},
+			e.variables(), typeIn(e.validations, v.Expression))
 		errs = append(errs, celErrors(result.Error, v.Expression, at.Child("expression"))...)
 	}
 	return errs
@@ -131,7 +132,8 @@ var identifier = regexp.MustCompile("^[_a-zA-Z][_a-zA-Z0-9]*$")
 // (https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax).
 func isIdentifier(name string) bool {
 	switch name {
-	case "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+	case "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+		"let",
 		"loop", "package", "namespace", "return", "var", "void", "while":
 		return false
 	}

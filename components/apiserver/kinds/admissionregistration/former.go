@@ -7,7 +7,8 @@ import (
 // timeoutV1beta1 is what webhooks of v1beta1 have, in seconds.
 const timeoutV1beta1 = 30
 
-// DefaultValidatingV1beta1 sets the defaults of a configuration that lies in the store as of v1beta1, whose webhooks may fail.
+// DefaultValidatingV1beta1 sets the defaults of a configuration that lies in the store as of v1beta1, whose webhooks
+// may fail.
 func DefaultValidatingV1beta1(c *v1.ValidatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
@@ -25,7 +26,8 @@ func DefaultMutatingV1beta1(c *v1.MutatingWebhookConfiguration) {
 	DefaultMutating(c)
 }
 
-func webhookV1beta1(fail **v1.FailurePolicyType, match **v1.MatchPolicyType, effects **v1.SideEffectClass, timeout **int32, versions *[]string) {
+func webhookV1beta1(fail **v1.FailurePolicyType, match **v1.MatchPolicyType, effects **v1.SideEffectClass,
+	timeout **int32, versions *[]string) {
 	setDefault(fail, v1.Ignore)
 	setDefault(match, v1.Exact)
 	setDefault(effects, v1.SideEffectClassUnknown)

@@ -36,7 +36,8 @@ func mutatingPolicy(s *v1.MutatingAdmissionPolicySpec) policy {
 
 // sameConditions reports whether a change leaves alone all that match conditions depend on.
 func (p policy) sameConditions(old policy) bool {
-	return apiequality.Semantic.DeepEqual(p.param, old.param) && apiequality.Semantic.DeepEqual(p.conditions, old.conditions)
+	return apiequality.Semantic.DeepEqual(p.param, old.param) &&
+		apiequality.Semantic.DeepEqual(p.conditions, old.conditions)
 }
 
 // ValidateValidatingPolicy checks a validating policy. old is nil for a new one.
@@ -58,7 +59,8 @@ func ValidateValidatingPolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorL
 	errs := e.validatePolicy(validatingPolicy(s), same, at, nil)
 	if len(s.Validations) == 0 && len(s.AuditAnnotations) == 0 {
 		const either = "validations or auditAnnotations must contain at least one item"
-		return append(errs, field.Required(at.Child("validations"), either), field.Required(at.Child("auditAnnotations"), either))
+		return append(errs, field.Required(at.Child("validations"), either),
+			field.Required(at.Child("auditAnnotations"), either))
 	}
 	for i := range s.Validations {
 		errs = append(errs, e.validation(&s.Validations[i], at.Child("validations").Index(i))...)
@@ -68,7 +70,8 @@ func ValidateValidatingPolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorL
 
 // storedIn notes the expressions of a stored policy.
 func (e *expressions) storedIn(s *v1.ValidatingAdmissionPolicySpec) {
-	e.conditions, e.validations, e.messages, e.annotations = sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
+	e.conditions, e.validations, e.messages, e.annotations = sets.New[string](), sets.New[string](), sets.New[string](),
+		sets.New[string]()
 	for _, c := range s.MatchConditions {
 		e.conditions.Insert(c.Expression)
 	}
@@ -112,7 +115,8 @@ func validateParamKind(k *v1.ParamKind, at *field.Path) field.ErrorList {
 		return append(errs, field.Required(at.Child("kind"), ""))
 	}
 	if msgs := utilvalidation.IsDNS1035Label(strings.ToLower(k.Kind)); len(msgs) > 0 {
-		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
+		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind,
+			"may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
 	}
 	return errs
 }
@@ -148,7 +152,8 @@ func (e expressions) validation(v *v1.Validation, at *field.Path) field.ErrorLis
 	if strings.TrimSpace(v.Expression) == "" {
 		errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
 	} else {
-		errs = append(errs, compile(e.compiler, &validating.ValidationCondition{Expression: v.Expression}, e.variables(),
+		errs = append(errs, compile(e.compiler, &validating.ValidationCondition{Expression: v.Expression},
+			e.variables(),
 			typeIn(e.validations, v.Expression), v.Expression, at.Child("expression"))...)
 	}
 	if text := v.MessageExpression; text != "" {
@@ -181,7 +186,8 @@ const (
 func (e expressions) annotationList(policy string, list []v1.AuditAnnotation, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(list) > maxAnnotations {
-		errs = append(errs, field.Invalid(path, checks.Unversioned(list), fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
+		errs = append(errs, field.Invalid(path, checks.Unversioned(list),
+			fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
 	}
 	keys := sets.New[string]()
 	for i, a := range list {
@@ -198,7 +204,8 @@ func (e expressions) annotationList(policy string, list []v1.AuditAnnotation, pa
 		case len(text) > maxValueLength:
 			errs = append(errs, field.Required(q, fmt.Sprintf("must not exceed %d bytes in length", maxValueLength)))
 		default:
-			errs = append(errs, compile(e.compiler, &validating.AuditAnnotationCondition{ValueExpression: text}, e.variables(),
+			errs = append(errs, compile(e.compiler, &validating.AuditAnnotationCondition{ValueExpression: text},
+				e.variables(),
 				typeIn(e.annotations, a.ValueExpression), a.ValueExpression, q)...)
 		}
 		if keys.Has(a.Key) {
@@ -236,7 +243,8 @@ func ValidateMutatingPolicy(p, old *v1.MutatingAdmissionPolicy) field.ErrorList 
 	for i := range s.Mutations {
 		errs = append(errs, e.mutation(&s.Mutations[i], at.Child("mutations").Index(i))...)
 	}
-	return append(errs, checks.OneOf(s.ReinvocationPolicy, at.Child("reinvocationPolicy"), v1.IfNeededReinvocationPolicy, v1.NeverReinvocationPolicy)...)
+	return append(errs, checks.OneOf(s.ReinvocationPolicy, at.Child("reinvocationPolicy"),
+		v1.IfNeededReinvocationPolicy, v1.NeverReinvocationPolicy)...)
 }
 
 func (e expressions) mutation(m *v1.Mutation, at *field.Path) field.ErrorList {
@@ -248,20 +256,24 @@ func (e expressions) mutation(m *v1.Mutation, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(json, "must be specified when patchType is JSONPatch"))
 		} else {
 			text := strings.TrimSpace(m.JSONPatch.Expression)
-			errs = append(errs, e.patch(&patch.JSONPatchCondition{Expression: text}, m.JSONPatch.Expression, json.Child("expression"))...)
+			errs = append(errs, e.patch(&patch.JSONPatchCondition{Expression: text}, m.JSONPatch.Expression,
+				json.Child("expression"))...)
 		}
 		if m.ApplyConfiguration != nil {
-			errs = append(errs, field.Invalid(apply, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
+			errs = append(errs, field.Invalid(apply, "{applyConfiguration}",
+				"must not be specified when patchType is JSONPatch"))
 		}
 	case v1.PatchTypeApplyConfiguration:
 		if m.ApplyConfiguration == nil {
 			errs = append(errs, field.Required(apply, "must be specified when patchType is ApplyConfiguration"))
 		} else {
 			text := strings.TrimSpace(m.ApplyConfiguration.Expression)
-			errs = append(errs, e.patch(&patch.ApplyConfigurationCondition{Expression: text}, m.ApplyConfiguration.Expression, apply.Child("expression"))...)
+			errs = append(errs, e.patch(&patch.ApplyConfigurationCondition{Expression: text},
+				m.ApplyConfiguration.Expression, apply.Child("expression"))...)
 		}
 		if m.JSONPatch != nil {
-			errs = append(errs, field.Invalid(json, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
+			errs = append(errs, field.Invalid(json, "{jsonPatch}",
+				"must not be specified when patchType is ApplyConfiguration"))
 		}
 	default:
 		return checks.OneOf(m.PatchType, at.Child("patchType"), v1.PatchTypeApplyConfiguration, v1.PatchTypeJSONPatch)

@@ -40,7 +40,8 @@ func onlyMutable(m *v1.MatchResources, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, r := range m.ResourceRules {
 		for _, o := range r.Operations {
-			errs = append(errs, checks.In(o, at.Child("resourceRules", "operations"), v1.OperationAll, v1.Connect, v1.Create, v1.Update)...)
+			errs = append(errs, checks.In(o, at.Child("resourceRules", "operations"), v1.OperationAll, v1.Connect,
+				v1.Create, v1.Update)...)
 		}
 	}
 	return errs
@@ -64,7 +65,8 @@ func validateRule(r *v1.RuleWithOperations, at *field.Path) field.ErrorList {
 	operations := at.Child("operations")
 	errs := alone(r.Operations, v1.OperationAll, operations, "operations")
 	for i, o := range r.Operations {
-		errs = append(errs, checks.In(o, operations.Index(i), v1.OperationAll, v1.Connect, v1.Create, v1.Delete, v1.Update)...)
+		errs = append(errs, checks.In(o, operations.Index(i), v1.OperationAll, v1.Connect, v1.Create, v1.Delete,
+			v1.Update)...)
 	}
 	errs = append(errs, alone(r.APIGroups, "*", at.Child("apiGroups"), "API groups")...) // "" is the core group
 	errs = append(errs, alone(r.APIVersions, "*", at.Child("apiVersions"), "API versions")...)
@@ -105,10 +107,12 @@ func validateResources(list []string, at *field.Path) field.ErrorList {
 			continue
 		}
 		if allOf.Has(resource) {
-			errs = append(errs, field.Invalid(at.Index(i), name, fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, name)))
+			errs = append(errs, field.Invalid(at.Index(i), name,
+				fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, name)))
 		}
 		if ofAll.Has(sub) {
-			errs = append(errs, field.Invalid(at.Index(i), name, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, name)))
+			errs = append(errs, field.Invalid(at.Index(i), name,
+				fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, name)))
 		}
 		if sub == "*" {
 			allOf.Insert(resource)
@@ -121,7 +125,8 @@ func validateResources(list []string, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at, list, "if '*/*' is present, must not specify other resources"))
 	}
 	if plain && slices.Contains(list, "*") {
-		errs = append(errs, field.Invalid(at, list, "if '*' is present, must not specify other resources without subresources"))
+		errs = append(errs, field.Invalid(at, list,
+			"if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }

@@ -42,5 +42,7 @@ func Reserved(name string) []string {
 	if !strings.HasSuffix(name, suffix) {
 		return nil
 	}
-	return []string{fmt.Sprintf("metadata.name: names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", suffix)}
+	return []string{fmt.Sprintf(
+		"metadata.name: names ending with %q are reserved for static manifest-based configurations and cannot be managed "+
+			"via the API", suffix)}
 }

@@ -38,7 +38,8 @@ func validatingHooks(c *v1.ValidatingWebhookConfiguration) []hook {
 		w := &c.Webhooks[i]
 		hooks[i] = hook{
 			name: w.Name, client: &w.ClientConfig, rules: w.Rules, fail: w.FailurePolicy, match: w.MatchPolicy,
-			namespaces: w.NamespaceSelector, objects: w.ObjectSelector, sideEffects: w.SideEffects, timeout: w.TimeoutSeconds,
+			namespaces: w.NamespaceSelector, objects: w.ObjectSelector, sideEffects: w.SideEffects,
+			timeout:  w.TimeoutSeconds,
 			versions: w.AdmissionReviewVersions, conditions: w.MatchConditions,
 		}
 	}
@@ -51,7 +52,8 @@ func mutatingHooks(c *v1.MutatingWebhookConfiguration) []hook {
 		w := &c.Webhooks[i]
 		hooks[i] = hook{
 			name: w.Name, client: &w.ClientConfig, rules: w.Rules, fail: w.FailurePolicy, match: w.MatchPolicy,
-			namespaces: w.NamespaceSelector, objects: w.ObjectSelector, sideEffects: w.SideEffects, timeout: w.TimeoutSeconds,
+			namespaces: w.NamespaceSelector, objects: w.ObjectSelector, sideEffects: w.SideEffects,
+			timeout:      w.TimeoutSeconds,
 			reinvocation: w.ReinvocationPolicy, versions: w.AdmissionReviewVersions, conditions: w.MatchConditions,
 		}
 	}
@@ -140,16 +142,20 @@ func (l leniency) hook(h *hook, at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, optional(h.sideEffects, at.Child("sideEffects"), allowed...)...)
 	if h.timeout != nil && (*h.timeout > 30 || *h.timeout < 1) {
-		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *h.timeout, "the timeout value must be between 1 and 30 seconds"))
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *h.timeout,
+			"the timeout value must be between 1 and 30 seconds"))
 	}
-	errs = append(errs, metavalidation.ValidateLabelSelector(h.namespaces, l.selectors, at.Child("namespaceSelector"))...)
+	errs = append(errs, metavalidation.ValidateLabelSelector(h.namespaces, l.selectors,
+		at.Child("namespaceSelector"))...)
 	errs = append(errs, metavalidation.ValidateLabelSelector(h.objects, l.selectors, at.Child("objectSelector"))...)
-	errs = append(errs, optional(h.reinvocation, at.Child("reinvocationPolicy"), v1.IfNeededReinvocationPolicy, v1.NeverReinvocationPolicy)...)
+	errs = append(errs, optional(h.reinvocation, at.Child("reinvocationPolicy"), v1.IfNeededReinvocationPolicy,
+		v1.NeverReinvocationPolicy)...)
 	errs = append(errs, validateClient(h.client, at.Child("clientConfig"))...)
 	if l.sameConditions {
 		return errs
 	}
-	return append(errs, expressions{conditions: l.stored}.validateConditions(h.conditions, at.Child("matchConditions"))...)
+	return append(errs, expressions{conditions: l.stored}.validateConditions(h.conditions,
+		at.Child("matchConditions"))...)
 }
 
 func joined[T ~string](list []T) string {
@@ -175,7 +181,8 @@ func validateClient(c *v1.WebhookClientConfig, at *field.Path) field.ErrorList {
 	case c.URL != nil:
 		return webhooks.ValidateWebhookURL(at.Child("url"), *c.URL, true)
 	default: // upstream, too, hands in name and namespace in this order, and its messages name the one for the other
-		return webhooks.ValidateWebhookService(at.Child("service"), s.Name, s.Namespace, s.Path, ptr.Deref(s.Port, webhookPort))
+		return webhooks.ValidateWebhookService(at.Child("service"), s.Name, s.Namespace, s.Path,
+			ptr.Deref(s.Port, webhookPort))
 	}
 }
 
@@ -199,7 +206,8 @@ func (l leniency) reviewVersions(list []string, at *field.Path) field.ErrorList 
 		errs = append(errs, checks.Text(v, at.Index(i), utilvalidation.IsDNS1035Label)...)
 	}
 	if !l.versions && !slices.ContainsFunc(list, spoken) {
-		errs = append(errs, field.Invalid(at, list, fmt.Sprintf("must include at least one of %v", joined(spokenVersions()))))
+		errs = append(errs, field.Invalid(at, list,
+			fmt.Sprintf("must include at least one of %v", joined(spokenVersions()))))
 	}
 	return errs
 }

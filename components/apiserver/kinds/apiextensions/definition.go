@@ -1,5 +1,3 @@
-// Package apiextensions is how definitions of custom resources behave when they are written. What comes of them is in
-// package crd.
 package apiextensions
 
 import (
@@ -10,6 +8,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -18,7 +17,50 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
+
+func customResourceDefinitions() *api.Kind {
+	type CRD = *apiextensionsv1.CustomResourceDefinition
+	return api.Define(api.Row[CRD]{
+		Name: "CustomResourceDefinition", Resource: "customresourcedefinitions", ShortNames: []string{"crd", "crds"},
+		Categories: []string{"api-extensions"}, Cluster: true,
+		Prefix:  "apiextensions.k8s.io/customresourcedefinitions",
+		Hub:     apiextensionsv1.SchemeGroupVersion,
+		Default: Default, Check: Check,
+		Others: []api.Version{storedDefinition()},
+		Stored: apiextensionsv1beta1.SchemeGroupVersion, AsJSON: true, StatusNoTable: true,
+		Strategy: api.Strategy[CRD]{
+			Meta: api.MetaNothing, AnyFinalizer: true,
+			PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate,
+			Validate: api.OfObject(Validate), ValidateUpdate: api.OfChange(ValidateUpdate),
+			Warnings: api.OfChange(Warnings),
+			Held:     Held, Terminate: Terminate, CollectedLater: true,
+			StorePreconditions: true,
+			Reset:              []string{"status"},
+		},
+		Status: &api.Strategy[CRD]{
+			Meta: api.MetaNothing, AnyFinalizer: true,
+			PrepareUpdate: PrepareStatusUpdate, ValidateUpdate: api.OfChange(ValidateStatusUpdate),
+			Reset: []string{"spec"},
+		},
+	})
+}
+
+// storedDefinition is the version in which definitions lie in the store.
+func storedDefinition() api.Version {
+	type stored = *apiextensionsv1beta1.CustomResourceDefinition
+	return api.Version{
+		GroupVersion: apiextensionsv1beta1.SchemeGroupVersion, Unserved: true,
+		New:     api.NewObject[stored],
+		Default: func(obj api.Object) { apiextensionsv1beta1.SetObjectDefaults_CustomResourceDefinition(obj.(stored)) },
+		ToHub:   func(obj api.Object) (api.Object, error) { return FromV1beta1(obj.(stored)) },
+		FromHub: func(hub api.Object) (api.Object, error) {
+			return ToV1beta1(hub.(*apiextensionsv1.CustomResourceDefinition))
+		},
+	}
+}
 
 type crd = *apiextensionsv1.CustomResourceDefinition
 
@@ -28,8 +70,8 @@ func Check(obj crd) error {
 	return err
 }
 
-// Default sets the defaults, and writes what schemas have of values (defaults, examples, enumerations) as it is written by
-// whoever has read it: with keys in order, once each, and numbers in their shortest form. A write that differs in nothing else
+// Default sets the defaults, and normalizes the values in schemas (defaults, examples, enumerations) to the form they
+// have after decoding: keys sorted and unique, and numbers in their shortest form. A write that differs in nothing else
 // changes nothing.
 func Default(obj crd) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(obj)
@@ -41,9 +83,11 @@ func Default(obj crd) {
 // reread takes a spec to the library's form and back.
 func reread(in *apiextensionsv1.CustomResourceDefinitionSpec) (*apiextensionsv1.CustomResourceDefinitionSpec, error) {
 	middle, out := &apiextensions.CustomResourceDefinitionSpec{}, &apiextensionsv1.CustomResourceDefinitionSpec{}
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(in, middle, nil)
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(in,
+		middle, nil)
 	if err == nil {
-		err = apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(middle, out, nil)
+		err = apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(
+			middle, out, nil)
 	}
 	return out.DeepCopy(), err // versions that are alike share a schema until here
 }
@@ -65,7 +109,8 @@ func PrepareUpdate(_ context.Context, new, old crd) {
 }
 
 func noteStored(obj crd) {
-	i := slices.IndexFunc(obj.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	i := slices.IndexFunc(obj.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if i < 0 {
 		return
 	}
@@ -116,7 +161,8 @@ func internals(new, old crd) (in, was *apiextensions.CustomResourceDefinition, e
 // internal makes the form that the library validates.
 func internal(obj crd) (*apiextensions.CustomResourceDefinition, field.ErrorList) {
 	out := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(obj.DeepCopy(), out, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+		obj.DeepCopy(), out, nil); err != nil {
 		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
 	spec := &out.Spec
@@ -130,8 +176,8 @@ func internal(obj crd) (*apiextensions.CustomResourceDefinition, field.ErrorList
 	return out, nil
 }
 
-// disarm takes away what the library looks for in a schema that isn't structural: it would panic, and tells of such a schema
-// all the same.
+// disarm takes away what the library looks for in a schema that isn't structural: it would panic, and tells of such a
+// schema all the same.
 func disarm(v *apiextensions.CustomResourceValidation, fields *[]apiextensions.SelectableField) {
 	if v == nil || v.OpenAPIV3Schema == nil {
 		return
@@ -141,7 +187,7 @@ func disarm(v *apiextensions.CustomResourceValidation, fields *[]apiextensions.S
 	}
 }
 
-// leadsIntoSchema tells whether the path of a field is one that has to be followed to be judged.
+// leadsIntoSchema tells whether the path of a field has to be resolved to be checked.
 func leadsIntoSchema(f apiextensions.SelectableField) bool {
 	const noField = "does not refer to a valid field"
 	_, _, err := cel.ValidFieldPath(f.JSONPath, &structural.Structural{}, cel.WithFieldPathAllowArrayNotation(false))
@@ -175,7 +221,8 @@ func unknownFormats(obj crd) []string {
 		}
 		return false
 	}
-	definitions.HasSchemaWith(&in.Spec, func(s *apiextensions.JSONSchemaProps) bool { return definitions.SchemaHas(s, collect) })
+	definitions.HasSchemaWith(&in.Spec,
+		func(s *apiextensions.JSONSchemaProps) bool { return definitions.SchemaHas(s, collect) })
 	return out
 }
 

@@ -11,17 +11,20 @@ import (
 
 // TestSchemasThatAreNone: what can't be looked at for selectable fields is refused, and nothing worse.
 func TestSchemasThatAreNone(t *testing.T) {
-	notStructural := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{ID: "x", Type: "object"}}
+	notStructural := &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{ID: "x", Type: "object"}}
 	for name, c := range map[string]struct {
 		schema *apiextensionsv1.CustomResourceValidation
 		path   string
 		want   string
 	}{
-		"none":           {nil, ".a", "spec.versions[0].schema.openAPIV3Schema: Required value"},
-		"empty":          {&apiextensionsv1.CustomResourceValidation{}, ".a", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		"none": {nil, ".a", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		"empty": {&apiextensionsv1.CustomResourceValidation{}, ".a",
+			"spec.versions[0].schema.openAPIV3Schema: Required value"},
 		"not structural": {notStructural, ".a", "id"},
-		"and no path":    {notStructural, "a", `spec.selectableFields[0].jsonPath: Invalid value: "a": is an invalid path: expected [ or . but got: a`},
-		"which is told":  {notStructural, "a", `spec.schema.openAPIV3Schema: Invalid value: ""`},
+		"and no path": {notStructural, "a",
+			`spec.selectableFields[0].jsonPath: Invalid value: "a": is an invalid path: expected [ or . but got: a`},
+		"which is told": {notStructural, "a", `spec.schema.openAPIV3Schema: Invalid value: ""`},
 	} {
 		obj := &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: "as.example.com"},
@@ -63,7 +66,8 @@ func withDefault(raw string, versions ...string) *apiextensionsv1.CustomResource
 		obj.Spec.Versions = append(obj.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 			Name: name, Storage: name == versions[0],
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"x": {Default: &apiextensionsv1.JSON{Raw: []byte(raw)}}},
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"x": {Default: &apiextensionsv1.JSON{Raw: []byte(raw)}}},
 			}},
 		})
 	}
@@ -86,7 +90,8 @@ func TestValuesOfSchemas(t *testing.T) {
 		Default(obj)
 		obj.Generation = old.Generation
 		PrepareUpdate(t.Context(), obj, old)
-		if got := string(obj.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["x"].Default.Raw); got != want || obj.Generation != 1 {
+		if got := string(obj.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["x"].Default.Raw); got != want ||
+			obj.Generation != 1 {
 			t.Errorf("%s: %s, generation %d", raw, got, obj.Generation)
 		}
 		if obj.Spec.Versions[0].Schema == obj.Spec.Versions[1].Schema {
@@ -106,7 +111,8 @@ func TestValuesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWebhooksThatAreNone: a conversion webhook of which nothing is said is none, as upstream reads and takes definitions.
+// TestWebhooksThatAreNone: a conversion webhook of which nothing is said is none, as upstream reads and takes
+// definitions.
 func TestWebhooksThatAreNone(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"strategy":"None","webhook":{}}`:                                      false,

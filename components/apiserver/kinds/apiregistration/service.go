@@ -1,20 +1,56 @@
-// Package apiregistration is how APIServices behave when they are written and shown. What comes of them is in package
-// aggregation.
 package apiregistration
 
 import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/validation"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func apiServices(deps api.Deps) *api.Kind {
+	type Service = *apiregistrationv1.APIService
+	return api.Define(api.Row[Service]{
+		Name: "APIService", Resource: "apiservices", Categories: []string{"api-extensions"}, Cluster: true,
+		Prefix:        "apiregistration.k8s.io/apiservices",
+		Hub:           apiregistrationv1.SchemeGroupVersion,
+		AsJSON:        true,
+		StatusNoTable: true,
+		Default:       apiregistrationv1.SetObjectDefaults_APIService,
+		Former: []api.Version{
+			api.FormerTwin[*apiregistrationv1beta1.APIService](apiregistrationv1beta1.SchemeGroupVersion,
+				apiregistrationv1.SetObjectDefaults_APIService),
+		},
+		Strategy: api.Strategy[Service]{
+			Meta: api.MetaNothing, AnyFinalizer: true, // the library checks it
+			PrepareCreate: func(_ context.Context, obj Service) {
+				PrepareCreate(obj, metav1.NewTime(deps.Now()))
+			},
+			PrepareUpdate:  func(_ context.Context, new, old Service) { new.Status = old.Status },
+			Validate:       api.OfObject(Validate),
+			ValidateUpdate: api.OfChange(ValidateUpdate),
+			ValidateName:   path.ValidatePathSegmentName,
+			Reset:          []string{"status"},
+		},
+		Status: &api.Strategy[Service]{
+			Meta: api.MetaNothing, AnyFinalizer: true, // as above
+			PrepareUpdate:  PrepareStatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateStatusUpdate),
+			Reset:          []string{"spec", "metadata"},
+		},
+		Columns: Columns(),
+		Row:     Row,
+	})
+}
 
 type apiService = *apiregistrationv1.APIService
 
@@ -60,7 +96,8 @@ func ValidateStatusUpdate(new, old apiService) field.ErrorList {
 	return checkChange(new, old, validation.ValidateAPIServiceStatusUpdate)
 }
 
-func checkChange(new, old apiService, check func(new, old *apiregistration.APIService) field.ErrorList) field.ErrorList {
+func checkChange(new, old apiService,
+	check func(new, old *apiregistration.APIService) field.ErrorList) field.ErrorList {
 	in, err := internal(new)
 	if err != nil {
 		return failed(err)

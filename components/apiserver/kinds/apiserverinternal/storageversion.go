@@ -1,20 +1,48 @@
-// Package apiserverinternal is what is special about storage versions, by which API servers tell each other how they store objects.
-// It is pure.
 package apiserverinternal
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	internalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func storageVersions() *api.Kind {
+	type version = internalv1alpha1.StorageVersion
+	return api.Define(api.Row[*version]{
+		Name: "StorageVersion", Resource: "storageversions", Cluster: true,
+		Hub: internalv1alpha1.SchemeGroupVersion,
+		Strategy: api.Strategy[*version]{
+			PrepareCreate: func(_ context.Context, v *version) { v.Status = internalv1alpha1.StorageVersionStatus{} },
+			PrepareUpdate: func(_ context.Context, new, old *version) { new.Status = old.Status },
+			ValidateAmong: func(_ context.Context, _, _ *version, _ api.MetaErrors) field.ErrorList { return nil },
+			ValidateName:  ValidName,
+			Reset:         []string{"status"},
+		},
+		Status: &api.Strategy[*version]{
+			PrepareUpdate: func(_ context.Context, new, old *version) {
+				new.Spec = old.Spec
+				metav1.ResetObjectMetaForStatus(&new.ObjectMeta, &old.ObjectMeta)
+			},
+			ValidateAmong: func(_ context.Context, new, old *version, _ api.MetaErrors) field.ErrorList {
+				return ValidateStatus(new, old)
+			},
+			Reset: []string{"metadata", "spec"},
+		},
+		Columns: Columns(),
+		Row:     Row,
+	})
+}
 
 type storageVersion = internalv1alpha1.StorageVersion
 
@@ -52,13 +80,16 @@ func validateServer(v *internalv1alpha1.ServerStorageVersion, at *field.Path) fi
 		errs = append(errs, validateVersion(d, at.Child("decodableVersions").Index(i))...)
 	}
 	if !slices.Contains(v.DecodableVersions, v.EncodingVersion) {
-		errs = append(errs, field.Invalid(at.Child("decodableVersions"), v.DecodableVersions, "decodableVersions must include encodingVersion "+v.EncodingVersion))
+		errs = append(errs, field.Invalid(at.Child("decodableVersions"), v.DecodableVersions,
+			"decodableVersions must include encodingVersion "+v.EncodingVersion))
 	}
 	for i, s := range v.ServedVersions {
 		at := at.Child("servedVersions").Index(i)
 		errs = append(errs, validateVersion(s, at)...)
 		if !slices.Contains(v.DecodableVersions, s) {
-			errs = append(errs, field.Invalid(at, s, fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", s, v.DecodableVersions)))
+			errs = append(errs, field.Invalid(at, s,
+				fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", s,
+					v.DecodableVersions)))
 		}
 	}
 	return errs
@@ -73,7 +104,9 @@ func validateCommon(s *internalv1alpha1.StorageVersionStatus, at *field.Path) fi
 	told := s.CommonEncodingVersion
 	switch {
 	case !agreed && told != nil:
-		return field.ErrorList{field.Invalid(at, *told, "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet")}
+		return field.ErrorList{field.Invalid(at, *told,
+			"should be nil if servers do not agree on the same encoding version, or if there is no server reporting the "+
+				"supported versions yet")}
 	case !agreed:
 		return nil
 	}
@@ -93,7 +126,8 @@ func validateConditions(list []internalv1alpha1.StorageVersionCondition, path *f
 	for i, c := range list {
 		at := path.Index(i)
 		if first, ok := seen[c.Type]; ok {
-			errs = append(errs, field.Invalid(at.Child("type"), string(c.Type), fmt.Sprintf("the type of the condition is not unique, it also appears in conditions[%d]", first)))
+			errs = append(errs, field.Invalid(at.Child("type"), string(c.Type),
+				fmt.Sprintf("the type of the condition is not unique, it also appears in conditions[%d]", first)))
 		}
 		seen[c.Type] = i
 		errs = append(errs, checks.Text(string(c.Type), at.Child("type"), utilvalidation.IsQualifiedName)...)
@@ -119,8 +153,10 @@ func validateVersion(apiVersion string, at *field.Path) field.ErrorList {
 func versionFaults(apiVersion string) []string {
 	parts := strings.Split(apiVersion, "/")
 	if len(parts) > 2 {
-		const form = "a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character"
-		return []string{"an apiVersion is " + utilvalidation.RegexError(form, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123") +
+		const form = "a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an " +
+			"alphabetic character, and end with an alphanumeric character"
+		return []string{"an apiVersion is " +
+			utilvalidation.RegexError(form, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123") +
 			" with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')"}
 	}
 	var out []string
@@ -147,7 +183,8 @@ func prefixed(prefix string, msgs []string) []string {
 // Columns are the columns of storage versions.
 func Columns() show.Columns {
 	doc := internalv1alpha1.StorageVersionStatus{}.SwaggerDoc()
-	return show.Name().String("CommonEncodingVersion", doc["commonEncodingVersion"]).String("StorageVersions", doc["storageVersions"]).Age()
+	return show.Name().String("CommonEncodingVersion", doc["commonEncodingVersion"]).String("StorageVersions",
+		doc["storageVersions"]).Age()
 }
 
 // Row are the cells of a storage version.
@@ -156,5 +193,6 @@ func Row(v *storageVersion) []any {
 	for _, s := range v.Status.StorageVersions {
 		servers = append(servers, s.APIServerID+"="+s.EncodingVersion)
 	}
-	return []any{v.Name, show.Or(v.Status.CommonEncodingVersion, show.Unset), show.Few(servers, show.Unset), show.Age(v.CreationTimestamp)}
+	return []any{v.Name, show.Or(v.Status.CommonEncodingVersion, show.Unset), show.Few(servers, show.Unset),
+		show.Age(v.CreationTimestamp)}
 }

@@ -33,8 +33,9 @@ func (r Rules) validateDaemonSet(s *appsv1.DaemonSetSpec, old *corev1.PodTemplat
 			errs = append(errs, validateDaemonRolling(s.UpdateStrategy.RollingUpdate, at.Child("rollingUpdate"))...)
 		}
 	default:
-		errs = append(errs, field.NotSupported(at, checks.Unversioned(s.UpdateStrategy), []appsv1.DaemonSetUpdateStrategyType{
-			appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+		errs = append(errs, field.NotSupported(at, checks.Unversioned(s.UpdateStrategy),
+			[]appsv1.DaemonSetUpdateStrategyType{
+				appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
 	}
 	if l := s.RevisionHistoryLimit; l != nil {
 		errs = append(errs, checks.NonNegative(int64(*l), path.Child("revisionHistoryLimit"))...)
@@ -59,19 +60,21 @@ func validateDaemonRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) f
 	unavailable, surge := checks.IsSome(r.MaxUnavailable), checks.IsSome(r.MaxSurge)
 	switch {
 	case unavailable && surge:
-		errs = append(errs, field.Invalid(path.Child("maxSurge"), r.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+		errs = append(errs, field.Invalid(path.Child("maxSurge"), r.MaxSurge,
+			"may not be set when maxUnavailable is non-zero"))
 	case !unavailable && !surge:
 		errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
 	}
 	return errs
 }
 
-// ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has. Where it has such, or the
-// affinity of the template, both may.
+// ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has. Where it has
+// such, or the affinity of the template, both may.
 func (r Rules) ValidateDaemonSetUpdate(new, old *appsv1.DaemonSet) field.ErrorList {
 	errs := validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 	pods := daemonSelection
-	kept := metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector) || podspec.HadBadSelectors(&old.Spec.Template)
+	kept := metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector) ||
+		podspec.HadBadSelectors(&old.Spec.Template)
 	pods.options.AllowInvalidLabelValueInSelector, r.Pods.KeptSelectors = kept, kept
 	return append(errs, r.validateDaemonSet(&new.Spec, &old.Spec.Template, pods)...)
 }

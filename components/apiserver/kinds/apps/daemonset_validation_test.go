@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestOldSelectors: a selector stays, even one with a value that no label can have. Where there is one, in the affinity of the template
-// too, the other may be such.
+// TestOldSelectors: a selector stays, even one with a value that no label can have. Where there is one, in the affinity
+// of the template too, the other may be such.
 func TestOldSelectors(t *testing.T) {
 	unlike := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}},
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}},
 		}
 	}
 	with := func(value string) *appsv1.DaemonSet {
@@ -25,7 +26,8 @@ func TestOldSelectors(t *testing.T) {
 	apart := func(value string) *appsv1.DaemonSet {
 		d := with("b")
 		d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: unlike(value)}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: "zone", LabelSelector: unlike(value)}},
 		}}
 		return d
 	}
@@ -48,7 +50,8 @@ func TestOldSelectors(t *testing.T) {
 		} else {
 			errs = Rules{}.ValidateDaemonSetUpdate(c.is, c.was)
 		}
-		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasSuffix(e.Field, "elector.matchExpressions[0].values[0]") })
+		refused := slices.ContainsFunc(errs,
+			func(e *field.Error) bool { return strings.HasSuffix(e.Field, "elector.matchExpressions[0].values[0]") })
 		if refused != c.refused {
 			t.Errorf("%s: %v", c.name, errs)
 		}

@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
 )
 
-// The versions before v1 select by the labels of the template, and have these themselves, where they say nothing else. What v1beta1 and
-// extensions had besides, v1 has as annotations.
+// The versions before v1 select by the labels of the template, and have these themselves, where they say nothing else.
+// What v1beta1 and extensions had besides, v1 has as annotations.
 
 // fromTemplate sets the selector and the labels of an object to those of its template.
 func fromTemplate(meta *metav1.ObjectMeta, selector **metav1.LabelSelector, labels map[string]string) {
@@ -30,10 +30,13 @@ func fromTemplate(meta *metav1.ObjectMeta, selector **metav1.LabelSelector, labe
 // DeploymentFromV1beta1 converts a deployment of apps/v1beta1, and of extensions/v1beta1.
 func DeploymentFromV1beta1(d *appsv1beta1.Deployment) *appsv1.Deployment {
 	s := &d.Spec
-	out := &appsv1.Deployment{ObjectMeta: d.ObjectMeta, Status: *twin.Of[appsv1.DeploymentStatus](&d.Status), Spec: appsv1.DeploymentSpec{
-		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, Strategy: *twin.Of[appsv1.DeploymentStrategy](&s.Strategy),
-		MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit, Paused: s.Paused, ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
-	}}
+	out := &appsv1.Deployment{ObjectMeta: d.ObjectMeta, Status: *twin.Of[appsv1.DeploymentStatus](&d.Status),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: s.Replicas, Selector: s.Selector, Template: s.Template,
+			Strategy:        *twin.Of[appsv1.DeploymentStrategy](&s.Strategy),
+			MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit, Paused: s.Paused,
+			ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
+		}}
 	if s.RollbackTo == nil {
 		annotate(&out.ObjectMeta, appsv1.DeprecatedRollbackTo, "")
 	} else {
@@ -49,8 +52,8 @@ func DefaultDeploymentV1beta1(d *appsv1.Deployment) {
 	DefaultDeployment(d)
 }
 
-// DefaultDeploymentExtensions sets the defaults of a deployment that lies in the store as of extensions/v1beta1: no limits, and one pod at
-// a time.
+// DefaultDeploymentExtensions sets the defaults of a deployment that lies in the store as of extensions/v1beta1: no
+// limits, and one pod at a time.
 func DefaultDeploymentExtensions(d *appsv1.Deployment) {
 	fromTemplate(&d.ObjectMeta, &d.Spec.Selector, d.Spec.Template.Labels)
 	setDefault(&d.Spec.RevisionHistoryLimit, math.MaxInt32)
@@ -75,10 +78,12 @@ func DefaultReplicaSetExtensions(r *appsv1.ReplicaSet) {
 // DaemonSetFromExtensions converts a daemon set of extensions/v1beta1.
 func DaemonSetFromExtensions(d *extensionsv1beta1.DaemonSet) *appsv1.DaemonSet {
 	s := &d.Spec
-	out := &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Status: *twin.Of[appsv1.DaemonSetStatus](&d.Status), Spec: appsv1.DaemonSetSpec{
-		Selector: s.Selector, Template: s.Template, UpdateStrategy: *twin.Of[appsv1.DaemonSetUpdateStrategy](&s.UpdateStrategy),
-		MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit,
-	}}
+	out := &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Status: *twin.Of[appsv1.DaemonSetStatus](&d.Status),
+		Spec: appsv1.DaemonSetSpec{
+			Selector: s.Selector, Template: s.Template,
+			UpdateStrategy:  *twin.Of[appsv1.DaemonSetUpdateStrategy](&s.UpdateStrategy),
+			MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit,
+		}}
 	SetTemplateGeneration(out, s.TemplateGeneration)
 	return out
 }
@@ -95,11 +100,15 @@ func DefaultDaemonSetExtensions(d *appsv1.DaemonSet) {
 // StatefulSetFromV1beta1 converts a stateful set of apps/v1beta1.
 func StatefulSetFromV1beta1(s *appsv1beta1.StatefulSet) *appsv1.StatefulSet {
 	from := &s.Status
-	out := &appsv1.StatefulSet{ObjectMeta: s.ObjectMeta, Spec: *twin.Of[appsv1.StatefulSetSpec](&s.Spec), Status: appsv1.StatefulSetStatus{
-		Replicas: from.Replicas, ReadyReplicas: from.ReadyReplicas, CurrentReplicas: from.CurrentReplicas, UpdatedReplicas: from.UpdatedReplicas,
-		CurrentRevision: from.CurrentRevision, UpdateRevision: from.UpdateRevision, CollisionCount: from.CollisionCount,
-		Conditions: twin.List[appsv1.StatefulSetCondition](from.Conditions), AvailableReplicas: from.AvailableReplicas,
-	}}
+	out := &appsv1.StatefulSet{ObjectMeta: s.ObjectMeta, Spec: *twin.Of[appsv1.StatefulSetSpec](&s.Spec),
+		Status: appsv1.StatefulSetStatus{
+			Replicas: from.Replicas, ReadyReplicas: from.ReadyReplicas, CurrentReplicas: from.CurrentReplicas,
+			UpdatedReplicas: from.UpdatedReplicas,
+			CurrentRevision: from.CurrentRevision, UpdateRevision: from.UpdateRevision,
+			CollisionCount:    from.CollisionCount,
+			Conditions:        twin.List[appsv1.StatefulSetCondition](from.Conditions),
+			AvailableReplicas: from.AvailableReplicas,
+		}}
 	if from.ObservedGeneration != nil {
 		out.Status.ObservedGeneration = *from.ObservedGeneration
 	}

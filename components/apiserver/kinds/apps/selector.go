@@ -43,7 +43,8 @@ func (w selection) selector(s *metav1.LabelSelector, at *field.Path) (labels.Sel
 
 // endless checks the template of pods that are meant to run for ever, and that the selector, if it could be read, finds
 // them. old is the template as it was, nil if it is new.
-func (r Rules) endless(w selection, t, old *corev1.PodTemplateSpec, selector labels.Selector, path *field.Path) field.ErrorList {
+func (r Rules) endless(w selection, t, old *corev1.PodTemplateSpec, selector labels.Selector,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if selector != nil {
 		errs = append(errs, podspec.ValidateFound(t, selector, path)...)

@@ -20,7 +20,8 @@ func (r Rules) ValidateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return r.validateStatefulSet(&s.Spec, nil)
 }
 
-// validateStatefulSet checks a set; old is what it was before, itself to see whether that is valid still, and nil if it is new.
+// validateStatefulSet checks a set; old is what it was before, itself to see whether that is valid still, and nil if it
+// is new.
 func (r Rules) validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateManagement(s.PodManagementPolicy, path.Child("podManagementPolicy"))
@@ -58,7 +59,7 @@ func (r Rules) validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorLi
 		errs = append(errs, podspec.ValidateFound(t, selector, template)...)
 		more := r.Pods.ValidateTemplate(t, was, template)
 		if len(more) > 0 && old != nil && old != s && len(r.validateStatefulSet(old, old)) > 0 {
-			more = nil // a set that has become invalid can still be scaled or mended
+			more = nil // a set that has become invalid can still be scaled or repaired
 		}
 		errs = append(errs, more...)
 		errs = append(errs, podspec.ValidateTemplateMeta(t, was, template)...)
@@ -66,7 +67,8 @@ func (r Rules) validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorLi
 	return append(errs, podspec.ValidateEndless(&s.Template.Spec, statefulSelection.pods, template.Child("spec"))...)
 }
 
-// podTemplate is the template as pods are made of it: with the volumes of their claims, and names that come from the set.
+// podTemplate is the template as pods are made of it: with the volumes of their claims, and names that come from the
+// set.
 func podTemplate(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	t := s.Template.DeepCopy()
 	t.Spec.Hostname, t.Spec.Subdomain = "", ""
@@ -111,13 +113,28 @@ func validateStatefulUpdate(u *appsv1.StatefulSetUpdateStrategy, at *field.Path)
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:
-		var errs field.ErrorList
-		if r := u.RollingUpdate; r != nil && r.Partition != nil {
-			errs = append(errs, checks.NonNegative(int64(*r.Partition), at.Child("rollingUpdate", "partition"))...)
+		if u.RollingUpdate == nil {
+			return nil
 		}
-		return errs
+		return validateStatefulRolling(u.RollingUpdate, at.Child("rollingUpdate"))
 	}
 	return field.ErrorList{field.Invalid(at, checks.Unversioned(u), "must be 'RollingUpdate' or 'OnDelete'")}
+}
+
+func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if r.Partition != nil {
+		errs = append(errs, checks.NonNegative(int64(*r.Partition), at.Child("partition"))...)
+	}
+	if r.MaxUnavailable == nil {
+		return errs
+	}
+	unavailable := at.Child("maxUnavailable")
+	errs = append(errs, checks.IntOrPercent(*r.MaxUnavailable, unavailable)...)
+	if checks.IsZero(r.MaxUnavailable) {
+		errs = append(errs, field.Invalid(unavailable, *r.MaxUnavailable, "cannot be 0"))
+	}
+	return append(errs, checks.AtMostAll(*r.MaxUnavailable, unavailable)...)
 }
 
 func validateRetention(p appsv1.PersistentVolumeClaimRetentionPolicyType, at *field.Path) field.ErrorList {
@@ -138,8 +155,10 @@ func (r Rules) ValidateStatefulSetUpdate(new, old *appsv1.StatefulSet) field.Err
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
 	rest.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
 	if !apiequality.Semantic.DeepEqual(rest, old.Spec) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', "+
-			"'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec"),
+			"updates to statefulset spec for fields other than 'replicas', "+
+				"'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "+
+				"'minReadySeconds' are forbidden"))
 	}
 	return errs
 }
@@ -160,12 +179,15 @@ func ValidateStatefulSetStatus(set *appsv1.StatefulSet) field.ErrorList {
 		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "currentReplicas", Value: s.CurrentReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "updatedReplicas", Value: s.UpdatedReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "status.readyReplicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas,
+			MaxName: "status.readyReplicas"},
 	)...)
 }
 
 // ValidateStatefulSetStatusChange checks what of a status only grows.
 func ValidateStatefulSetStatusChange(new, old *appsv1.StatefulSet) field.ErrorList {
-	return checks.Collisions(new.Status.CollisionCount, old.Status.CollisionCount, field.NewPath("status", "collisionCount"))
+	return checks.Collisions(new.Status.CollisionCount, old.Status.CollisionCount,
+		field.NewPath("status", "collisionCount"))
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestStatefulSetThatBecameInvalid: a set that was stored when less was refused can be changed; a valid one doesn't become
-// invalid.
+// TestStatefulSetThatBecameInvalid: a set that was stored when less was refused can be changed; a valid one doesn't
+// become invalid.
 func TestStatefulSetThatBecameInvalid(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -34,7 +34,8 @@ func TestStatefulSetThatBecameInvalid(t *testing.T) {
 				s.Template.Labels = map[string]string{"a": "c"}
 				s.Template.Annotations = map[string]string{corev1.PodDeletionCost: "x"}
 				s.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
-			}, []string{"spec.template.metadata.labels", "spec.template.annotations[controller.kubernetes.io/pod-deletion-cost]",
+			}, []string{"spec.template.metadata.labels",
+				"spec.template.annotations[controller.kubernetes.io/pod-deletion-cost]",
 				"spec.template.spec.restartPolicy"}},
 		{"of the claims nothing is asked", func(s *appsv1.StatefulSetSpec) {
 			s.ServiceName = "A_b"
@@ -43,7 +44,8 @@ func TestStatefulSetThatBecameInvalid(t *testing.T) {
 			[]string{"spec.template.spec.containers[0].image"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			old := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
+			old := &appsv1.StatefulSet{
+				Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
 			old.Spec.Template.Labels = map[string]string{"a": "b"}
 			old.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 			DefaultStatefulSet(old)

@@ -14,7 +14,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-var replicaSelection = selection{kind: "deployment", pods: "ReplicaSet", required: true, detail: "invalid label selector"}
+var replicaSelection = selection{kind: "deployment", pods: "ReplicaSet", required: true,
+	detail: "invalid label selector"}
 
 // Rules check, as far as that is for each server to say.
 type Rules struct{ Pods podspec.Rules }
@@ -46,7 +47,8 @@ func (r Rules) validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateS
 	if p := s.ProgressDeadlineSeconds; p != nil {
 		errs = append(errs, checks.NonNegative(int64(*p), path.Child("progressDeadlineSeconds"))...)
 		if *p <= s.MinReadySeconds {
-			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
+			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p,
+				"must be greater than minReadySeconds"))
 		}
 	}
 	return errs
@@ -68,14 +70,16 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		return nil
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		if s.RollingUpdate == nil {
-			return field.ErrorList{field.Required(path.Child("rollingUpdate"), "this should be defaulted and never be nil")}
+			return field.ErrorList{field.Required(path.Child("rollingUpdate"),
+				"this should be defaulted and never be nil")}
 		}
 		return validateRolling(s.RollingUpdate, path.Child("rollingUpdate"))
 	}
 	shown := *s
 	if r := s.RollingUpdate; r != nil { // which is shown with zeros for what it leaves out
 		shown.RollingUpdate = &appsv1.RollingUpdateDeployment{
-			MaxUnavailable: cmp.Or(r.MaxUnavailable, &intstr.IntOrString{}), MaxSurge: cmp.Or(r.MaxSurge, &intstr.IntOrString{}),
+			MaxUnavailable: cmp.Or(r.MaxUnavailable, &intstr.IntOrString{}),
+			MaxSurge:       cmp.Or(r.MaxSurge, &intstr.IntOrString{}),
 		}
 	}
 	return field.ErrorList{field.NotSupported(path, checks.Unversioned(shown), []appsv1.DeploymentStrategyType{
@@ -91,7 +95,8 @@ func validateRolling(r *appsv1.RollingUpdateDeployment, path *field.Path) field.
 		errs = append(errs, checks.IntOrPercent(*r.MaxSurge, path.Child("maxSurge"))...)
 	}
 	if checks.IsZero(r.MaxUnavailable) && checks.IsZero(r.MaxSurge) {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable,
+			"may not be 0 when `maxSurge` is 0"))
 	}
 	if r.MaxUnavailable != nil {
 		errs = append(errs, checks.AtMostAll(*r.MaxUnavailable, path.Child("maxUnavailable"))...)
@@ -115,8 +120,10 @@ func ValidateDeploymentStatus(new, old *appsv1.Deployment) field.ErrorList {
 	errs = append(errs, checks.Limits(path,
 		checks.Limit{Name: "updatedReplicas", Value: s.UpdatedReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas,
+			MaxName: "readyReplicas"},
 	)...)
 	return append(errs, checks.Collisions(s.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
 }
@@ -159,9 +166,12 @@ func ValidateReplicaSetStatus(new, _ *appsv1.ReplicaSet) field.ErrorList {
 	errs = append(errs, checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
 	errs = append(errs, checks.OptionalCount(s.TerminatingReplicas, path.Child("terminatingReplicas"))...)
 	return append(errs, checks.Limits(path,
-		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
 		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas,
+			MaxName: "readyReplicas"},
 	)...)
 }

@@ -32,7 +32,8 @@ func rulesOf(r *autoscalingv2.HPAScalingRules) *rules {
 	if r == nil {
 		return nil
 	}
-	out := &rules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+	out := &rules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy,
+		Tolerance: r.Tolerance}
 	for _, p := range r.Policies {
 		out.Policies = append(out.Policies, policy(p))
 	}

@@ -14,7 +14,8 @@ const shownMetrics = 2
 
 // Columns are the columns of autoscalers.
 func Columns() show.Columns {
-	spec, status := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()
+	spec, status := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(),
+		autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()
 	return show.Name().
 		String("Reference", spec["scaleTargetRef"]).
 		String("Targets", spec["metrics"]).

@@ -18,7 +18,8 @@ const (
 	behaviorAnnotation   = "autoscaling.alpha.kubernetes.io/behavior"
 )
 
-// carriers are the annotations that no autoscaler has of its own: those above, and those that are kept free for more of that.
+// carriers are the annotations that no autoscaler has of its own: those above, and those that are kept free for more of
+// that.
 var carriers = [...]string{
 	metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation,
 	"autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
@@ -41,7 +42,8 @@ func ToV1(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPod
 	for i := range h.Spec.Metrics {
 		m := &h.Spec.Metrics[i]
 		if isCPU(m) {
-			out.Spec.TargetCPUUtilizationPercentage = cmp.Or(out.Spec.TargetCPUUtilizationPercentage, m.Resource.Target.AverageUtilization)
+			out.Spec.TargetCPUUtilizationPercentage = cmp.Or(out.Spec.TargetCPUUtilizationPercentage,
+				m.Resource.Target.AverageUtilization)
 			continue
 		}
 		others = append(others, specToV1(m))
@@ -50,7 +52,8 @@ func ToV1(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPod
 	var current []autoscalingv1.MetricStatus
 	for i := range h.Status.CurrentMetrics {
 		m := &h.Status.CurrentMetrics[i]
-		if m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU &&
+		if m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil &&
+			m.Resource.Name == corev1.ResourceCPU &&
 			m.Resource.Current.AverageUtilization != nil {
 			out.Status.CurrentCPUUtilizationPercentage = m.Resource.Current.AverageUtilization
 		}

@@ -19,13 +19,15 @@ func TestV2SurvivesV1(t *testing.T) {
 			Metrics: []autoscalingv2.MetricSpec{
 				{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{
 					Metric: autoscalingv2.MetricIdentifier{Name: "qps"},
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}},
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+						AverageValue: &value}}},
 				cpuMetric(percent),
 			},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{}},
 		},
 		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
-			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.AbleToScale, Status: "True"}},
+			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+				{Type: autoscalingv2.AbleToScale, Status: "True"}},
 		},
 	}
 	Default(h)
@@ -66,7 +68,8 @@ func TestV1WithoutTarget(t *testing.T) {
 // TestBehaviorOfV1IsTakenAsItIs: only v2 has defaults for it; what is reserved for carrying more isn't kept.
 func TestBehaviorOfV1IsTakenAsItIs(t *testing.T) {
 	h := FromV1(&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		behaviorAnnotation: `{"ScaleUp":{"StabilizationWindowSeconds":10}}`, "autoscaling.alpha.kubernetes.io/scale-up-tolerance": "1",
+		behaviorAnnotation: `{"ScaleUp":{"StabilizationWindowSeconds":10}}`,
+		"autoscaling.alpha.kubernetes.io/scale-up-tolerance": "1",
 	}}})
 	if b := h.Spec.Behavior; b == nil || b.ScaleUp == nil || b.ScaleUp.Policies != nil || b.ScaleDown != nil {
 		t.Errorf("behavior %+v", b)
@@ -74,7 +77,8 @@ func TestBehaviorOfV1IsTakenAsItIs(t *testing.T) {
 	if len(h.Annotations) > 0 {
 		t.Errorf("annotations %v", h.Annotations)
 	}
-	h = FromV1(&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{behaviorAnnotation: `{}`}}})
+	h = FromV1(&autoscalingv1.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{behaviorAnnotation: `{}`}}})
 	if h.Spec.Behavior != nil {
 		t.Errorf("nothing became %+v", h.Spec.Behavior)
 	}
@@ -92,8 +96,10 @@ func TestFirstTargetOfV1(t *testing.T) {
 // TestTargetsOfOtherMetrics: a status that is of another kind of amount than the target shows none.
 func TestTargetsOfOtherMetrics(t *testing.T) {
 	value, percent := resource.MustParse("100m"), int32(5)
-	memory := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: "memory", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}}
+	memory := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{
+			Name: "memory", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+				AverageValue: &value}}}
 	current := &autoscalingv2.MetricStatus{Resource: &autoscalingv2.ResourceMetricStatus{
 		Current: autoscalingv2.MetricValueStatus{AverageUtilization: &percent}}}
 	if got := target(&memory, current); got != "memory: <nil>/100m" {

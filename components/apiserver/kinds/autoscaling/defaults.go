@@ -1,5 +1,3 @@
-// Package autoscaling holds what horizontal pod autoscalers need beyond their row: the conversion between v1 and v2,
-// defaults, validation and cells. It is pure.
 package autoscaling
 
 import (

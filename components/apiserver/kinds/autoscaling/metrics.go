@@ -22,7 +22,8 @@ func specToV1(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	}
 	if s := m.Resource; s != nil {
 		out.Resource = &autoscalingv1.ResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
+			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.ContainerResource; s != nil {
@@ -43,7 +44,8 @@ func specToV1(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 func specFromV1(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	out := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
-		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue, AverageValue: s.AverageValue}
+		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue,
+			AverageValue: s.AverageValue}
 		if s.AverageValue != nil {
 			target.Type, target.Value = autoscalingv2.AverageValueMetricType, nonZero(s.TargetValue)
 		}
@@ -56,7 +58,8 @@ func specFromV1(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	if s := m.Pods; s != nil {
 		out.Pods = &autoscalingv2.PodsMetricSource{
 			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+				AverageValue: &s.TargetAverageValue},
 		}
 	}
 	if s := m.Resource; s != nil {
@@ -66,11 +69,13 @@ func specFromV1(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
-			Name: s.Name, Container: s.Container, Target: resourceTarget(s.TargetAverageUtilization, s.TargetAverageValue),
+			Name: s.Name, Container: s.Container,
+			Target: resourceTarget(s.TargetAverageUtilization, s.TargetAverageValue),
 		}
 	}
 	if s := m.External; s != nil {
-		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue}
+		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: s.TargetValue,
+			AverageValue: s.TargetAverageValue}
 		if s.TargetAverageValue != nil {
 			target.Type = autoscalingv2.AverageValueMetricType
 		}
@@ -83,7 +88,8 @@ func specFromV1(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 
 func resourceTarget(utilization *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
 	if utilization != nil {
-		return autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization, AverageValue: average}
+		return autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization,
+			AverageValue: average}
 	}
 	return autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: average}
 }
@@ -104,7 +110,8 @@ func statusToV1(m *autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 	}
 	if s := m.Resource; s != nil {
 		out.Resource = &autoscalingv1.ResourceMetricStatus{
-			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: deref(s.Current.AverageValue),
+			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: deref(s.Current.AverageValue),
 		}
 	}
 	if s := m.ContainerResource; s != nil {

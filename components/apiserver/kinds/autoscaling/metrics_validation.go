@@ -15,10 +15,12 @@ func validateMetrics(list []autoscalingv2.MetricSpec, at *field.Path, min *int32
 	scalable := false
 	for i := range list {
 		errs = append(errs, validateMetric(&list[i], at.Index(i), objects)...)
-		scalable = scalable || list[i].Type == autoscalingv2.ObjectMetricSourceType || list[i].Type == autoscalingv2.ExternalMetricSourceType
+		scalable = scalable || list[i].Type == autoscalingv2.ObjectMetricSourceType ||
+			list[i].Type == autoscalingv2.ExternalMetricSourceType
 	}
 	if min != nil && *min == 0 && !scalable {
-		errs = append(errs, field.Forbidden(at, "must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(errs, field.Forbidden(at,
+			"must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	return errs
 }
@@ -27,7 +29,8 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path, objects version
 	var errs field.ErrorList
 	types := []autoscalingv2.MetricSourceType{
 		autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType,
-		autoscalingv2.ObjectMetricSourceType, autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType,
+		autoscalingv2.ObjectMetricSourceType, autoscalingv2.PodsMetricSourceType,
+		autoscalingv2.ResourceMetricSourceType,
 	}
 	if m.Type == "" {
 		errs = append(errs, field.Required(at.Child("type"), "must specify a metric source type"))
@@ -39,10 +42,14 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path, objects version
 		set   bool
 		check func(*field.Path) field.ErrorList
 	}{
-		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(p *field.Path) field.ErrorList { return validateObject(m.Object, p, objects) }},
-		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil, func(p *field.Path) field.ErrorList { return validateExternal(m.External, p) }},
-		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil, func(p *field.Path) field.ErrorList { return validatePods(m.Pods, p) }},
-		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil, func(p *field.Path) field.ErrorList { return validateResource(m.Resource, p) }},
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil,
+			func(p *field.Path) field.ErrorList { return validateObject(m.Object, p, objects) }},
+		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil,
+			func(p *field.Path) field.ErrorList { return validateExternal(m.External, p) }},
+		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil,
+			func(p *field.Path) field.ErrorList { return validatePods(m.Pods, p) }},
+		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil,
+			func(p *field.Path) field.ErrorList { return validateResource(m.Resource, p) }},
 		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", m.ContainerResource != nil,
 			func(p *field.Path) field.ErrorList { return validateContainerResource(m.ContainerResource, p) }},
 	}
@@ -82,7 +89,8 @@ func validateObject(s *autoscalingv2.ObjectMetricSource, at *field.Path, objects
 	errs = append(errs, validateIdentifier(s.Metric, at.Child("metric"))...)
 	errs = append(errs, validateTarget(s.Target, at.Child("target"))...)
 	if s.Target.Value == nil && s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value or averageValue"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must set either a target value or averageValue"))
 	}
 	return errs
 }
@@ -91,10 +99,12 @@ func validateExternal(s *autoscalingv2.ExternalMetricSource, at *field.Path) fie
 	errs := validateIdentifier(s.Metric, at.Child("metric"))
 	errs = append(errs, validateTarget(s.Target, at.Child("target"))...)
 	if s.Target.Value == nil && s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must set either a target value for metric or a per-pod target"))
 	}
 	if s.Target.Value != nil && s.Target.AverageValue != nil {
-		errs = append(errs, field.Forbidden(at.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
+		errs = append(errs, field.Forbidden(at.Child("target", "value"),
+			"may not set both a target value for metric and a per-pod target"))
 	}
 	return errs
 }
@@ -103,7 +113,8 @@ func validatePods(s *autoscalingv2.PodsMetricSource, at *field.Path) field.Error
 	errs := validateIdentifier(s.Metric, at.Child("metric"))
 	errs = append(errs, validateTarget(s.Target, at.Child("target"))...)
 	if s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must specify a positive target averageValue"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must specify a positive target averageValue"))
 	}
 	return errs
 }
@@ -134,10 +145,12 @@ func validateContainerResource(s *autoscalingv2.ContainerResourceMetricSource, a
 func validateShare(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
 	errs := validateTarget(t, at)
 	if t.AverageUtilization == nil && t.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+		errs = append(errs, field.Required(at.Child("averageUtilization"),
+			"must set either a target raw value or a target utilization"))
 	}
 	if t.AverageUtilization != nil && t.AverageValue != nil {
-		errs = append(errs, field.Forbidden(at.Child("averageValue"), "may not set both a target raw value and a target utilization"))
+		errs = append(errs, field.Forbidden(at.Child("averageValue"),
+			"may not set both a target raw value and a target utilization"))
 	}
 	return errs
 }
@@ -150,7 +163,8 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 	switch t.Type {
 	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
 	default:
-		errs = append(errs, field.Invalid(at.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
+		errs = append(errs, field.Invalid(at.Child("type"), t.Type,
+			"must be either Utilization, Value, or AverageValue"))
 	}
 	if t.Value != nil && t.Value.Sign() != 1 {
 		errs = append(errs, field.Invalid(at.Child("value"), t.Value, "must be positive"))
@@ -159,7 +173,8 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 		errs = append(errs, field.Invalid(at.Child("averageValue"), t.AverageValue, "must be positive"))
 	}
 	if t.AverageUtilization != nil && *t.AverageUtilization < 1 {
-		errs = append(errs, field.Invalid(at.Child("averageUtilization"), t.AverageUtilization, "must be greater than 0"))
+		errs = append(errs, field.Invalid(at.Child("averageUtilization"), t.AverageUtilization,
+			"must be greater than 0"))
 	}
 	return errs
 }

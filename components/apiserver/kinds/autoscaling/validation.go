@@ -39,7 +39,8 @@ func (r Rules) validate(h, old *autoscalingv2.HorizontalPodAutoscaler) field.Err
 		least = 0
 	}
 	if s.MinReplicas != nil && *s.MinReplicas < least {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least)))
+		errs = append(errs, field.Invalid(at.Child("minReplicas"), *s.MinReplicas,
+			fmt.Sprintf("must be greater than or equal to %d", least)))
 	}
 	if s.MaxReplicas == 0 {
 		errs = append(errs, field.Required(at.Child("maxReplicas"), "must be set and greater than 0"))
@@ -47,7 +48,8 @@ func (r Rules) validate(h, old *autoscalingv2.HorizontalPodAutoscaler) field.Err
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to 1"))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas,
+			"must be greater than or equal to `minReplicas`"))
 	}
 	errs = append(errs, validateRef(s.ScaleTargetRef, at.Child("scaleTargetRef"), targetVersions(h, old))...)
 	errs = append(errs, validateMetrics(s.Metrics, at.Child("metrics"), s.MinReplicas, objectVersions(old))...)
@@ -83,7 +85,8 @@ func objectVersions(old *autoscalingv2.HorizontalPodAutoscaler) versions {
 		return ungrouped
 	}
 	for _, m := range old.Spec.Metrics {
-		if m.Object != nil && m.Type == autoscalingv2.ObjectMetricSourceType && ungrouped.check(m.Object.DescribedObject.APIVersion) != nil {
+		if m.Object != nil && m.Type == autoscalingv2.ObjectMetricSourceType &&
+			ungrouped.check(m.Object.DescribedObject.APIVersion) != nil {
 			return anything
 		}
 	}
@@ -142,18 +145,22 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 	var errs field.ErrorList
 	if w := r.StabilizationWindowSeconds; w != nil {
 		if *w < 0 {
-			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *w, "must be greater than or equal to zero"))
+			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *w,
+				"must be greater than or equal to zero"))
 		}
 		if *w > maxWindow {
-			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *w, "must be less than or equal to 3600"))
+			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *w,
+				"must be less than or equal to 3600"))
 		}
 	}
 	if p := r.SelectPolicy; p != nil {
 		switch *p {
-		case autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect:
+		case autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect,
+			autoscalingv2.DisabledPolicySelect:
 		default:
 			errs = append(errs, field.NotSupported(at.Child("selectPolicy"), *p, []autoscalingv2.ScalingPolicySelect{
-				autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect}))
+				autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect,
+				autoscalingv2.MinChangePolicySelect}))
 		}
 	}
 	if len(r.Policies) == 0 {
@@ -163,7 +170,8 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 		q := at.Child("policies").Index(i)
 		if p.Type != autoscalingv2.PodsScalingPolicy && p.Type != autoscalingv2.PercentScalingPolicy {
 			errs = append(errs, field.NotSupported(q.Child("type"), p.Type,
-				[]autoscalingv2.HPAScalingPolicyType{autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy}))
+				[]autoscalingv2.HPAScalingPolicyType{autoscalingv2.PercentScalingPolicy,
+					autoscalingv2.PodsScalingPolicy}))
 		}
 		if p.Value <= 0 {
 			errs = append(errs, field.Invalid(q.Child("value"), p.Value, "must be greater than zero"))
@@ -172,11 +180,13 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 			errs = append(errs, field.Invalid(q.Child("periodSeconds"), p.PeriodSeconds, "must be greater than zero"))
 		}
 		if p.PeriodSeconds > maxPeriod {
-			errs = append(errs, field.Invalid(q.Child("periodSeconds"), p.PeriodSeconds, "must be less than or equal to 1800"))
+			errs = append(errs, field.Invalid(q.Child("periodSeconds"), p.PeriodSeconds,
+				"must be less than or equal to 1800"))
 		}
 	}
 	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
-		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), "must be greater than or equal to 0"))
+		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(),
+			"must be greater than or equal to 0"))
 	}
 	return errs
 }

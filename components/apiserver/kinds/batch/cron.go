@@ -5,15 +5,68 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // images have no time zones of their own
+	_ "time/tzdata"
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
+
+var cronJobParts = api.Parts[*batchv1.CronJob, batchv1.CronJobSpec, batchv1.CronJobStatus]{
+	Spec:   func(c *batchv1.CronJob) *batchv1.CronJobSpec { return &c.Spec },
+	Status: func(c *batchv1.CronJob) *batchv1.CronJobStatus { return &c.Status },
+}
+
+var cronJobTemplate = podspec.Templated[*batchv1.CronJob]{
+	Template: func(obj *batchv1.CronJob) *corev1.PodTemplateSpec { return &obj.Spec.JobTemplate.Spec.Template },
+	Path:     field.NewPath("spec", "jobTemplate", "spec", "template"),
+	Naming:   true,
+	More: func(c *batchv1.CronJob) []string {
+		return SpecWarnings(&c.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
+	},
+}
+
+func cronJobWarnings(new, old *batchv1.CronJob) []string {
+	out := cronJobTemplate.Warnings(new, old)
+	if old != nil {
+		out = append(out, ScheduleWarnings(new)...)
+	}
+	return out
+}
+
+func cronJobs(deps api.Deps) *api.Kind {
+	rules := Rules{Pods: podspec.RulesOf(deps)}
+	return api.Define(api.Row[*batchv1.CronJob]{
+		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
+		Hub:     batchv1.SchemeGroupVersion,
+		Default: DefaultCronJob,
+		Former:  []api.Version{api.FormerTwin[*batchv1beta1.CronJob](batchv1beta1.SchemeGroupVersion, DefaultCronJob)},
+		Strategy: api.Strategy[*batchv1.CronJob]{
+			PrepareCreate:       cronJobTemplate.Create(cronJobParts.Create),
+			PrepareUpdate:       cronJobTemplate.Update(cronJobParts.Update),
+			Validate:            api.OfObject(rules.ValidateCronJob),
+			ValidateUpdate:      api.OfChange(rules.ValidateCronJobUpdate),
+			Warnings:            api.OfChange(cronJobWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*batchv1.CronJob]{
+			Meta: api.MetaNothing, AnyFinalizer: true,
+			PrepareUpdate: cronJobParts.StatusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: CronJobColumns(),
+		Row:     CronJobRow,
+	})
+}
 
 // maxCronJobName leaves room for the time that a cron job puts behind its name for each job.
 const maxCronJobName = 63 - 11
@@ -22,7 +75,8 @@ const maxCronJobName = 63 - 11
 func (r Rules) ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
 	errs := r.validateCronSpec(&c.Spec, nil, field.NewPath("spec"))
 	if len(c.Name) > maxCronJobName {
-		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), c.Name, "must be no more than 52 characters"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), c.Name,
+			"must be no more than 52 characters"))
 	}
 	return errs
 }
@@ -66,9 +120,11 @@ func validateSchedule(s, old *batchv1.CronJobSpec, at *field.Path) field.ErrorLi
 	}
 	switch was := old != nil && strings.Contains(old.Schedule, "TZ"); {
 	case !was:
-		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+		errs = append(errs, field.Invalid(at, s.Schedule,
+			"cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
 	case s.TimeZone != nil:
-		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+		errs = append(errs, field.Invalid(at, s.Schedule,
+			"cannot use both timeZone field and TZ or CRON_TZ in schedule"))
 	}
 	return errs
 }
@@ -88,7 +144,8 @@ func validateTimeZone(name string, at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if strings.EqualFold(name, "Local") {
-		errs = append(errs, field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
+		errs = append(errs, field.Invalid(at, name,
+			"timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
 	}
 	if _, err := time.LoadLocation(name); err != nil {
 		errs = append(errs, field.Invalid(at, name, err.Error()))
@@ -112,8 +169,8 @@ func (r Rules) validateJobTemplate(s, old *batchv1.CronJobSpec, path *field.Path
 	return errs
 }
 
-// parseSchedule checks a schedule: five fields, or one of the short forms. The library takes it for granted that a time zone
-// at its start is followed by something; its panic over that is an error.
+// parseSchedule checks a schedule: five fields, or one of the short forms. The library takes it for granted that a time
+// zone at its start is followed by something; its panic over that is an error.
 func parseSchedule(text string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -124,7 +181,8 @@ func parseSchedule(text string) (err error) {
 	return err
 }
 
-// ScheduleWarnings tell of a schedule that names its time zone, as only one from former versions may. The path is as upstream has it.
+// ScheduleWarnings tell of a schedule that names its time zone, as only one from former versions may. The path is as
+// upstream has it.
 func ScheduleWarnings(c *batchv1.CronJob) []string {
 	if !strings.Contains(c.Spec.Schedule, "TZ") {
 		return nil

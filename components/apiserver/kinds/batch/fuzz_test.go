@@ -12,7 +12,8 @@ import (
 
 // FuzzParseIndexes holds that what is read rises, is below the completions, and is read again as it is written.
 func FuzzParseIndexes(f *testing.F) {
-	for _, text := range []string{"", "0", "0,3-5,7", "1-0", "-1", "+1", "1,,2", "1-", "0-1-2", "00,01", "3,2", "9", "99999999999999999999"} {
+	for _, text := range []string{"", "0", "0,3-5,7", "1-0", "-1", "+1", "1,,2", "1-", "0-1-2", "00,01", "3,2", "9",
+		"99999999999999999999"} {
 		f.Add(text, int32(9), true)
 		f.Add(text, int32(0), false)
 	}
@@ -46,8 +47,8 @@ func FuzzParseIndexes(f *testing.F) {
 	})
 }
 
-// FuzzParseSchedule holds that nothing a client sends makes the parser panic, and that a schedule which is taken says when
-// it is due.
+// FuzzParseSchedule holds that nothing a client sends makes the parser panic, and that a schedule which is taken says
+// when it is due.
 func FuzzParseSchedule(f *testing.F) {
 	for _, text := range []string{
 		"", "* * * * *", "*/5 0-3,7 1 JAN-FEB MON", "60 * * * *", "@every 1h", "@daily", "@every x", "TZ=UTC 0 * * * *",

@@ -55,7 +55,8 @@ func parseSpan(text string, completions *int32) (span, error) {
 	}
 	from, to, isRange := strings.Cut(text, "-")
 	if strings.Contains(to, "-") {
-		return span{}, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", text)
+		return span{}, fmt.Errorf(
+			"the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", text)
 	}
 	first, err := below(from)
 	if err != nil || !isRange {

@@ -1,22 +1,74 @@
-// Package batch holds what jobs and cron jobs need beyond their rows. It is pure.
 package batch
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"quintet.dev/quintet/components/apiserver/kinds/apps"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var jobParts = api.Parts[*batchv1.Job, batchv1.JobSpec, batchv1.JobStatus]{
+	Spec:   func(j *batchv1.Job) *batchv1.JobSpec { return &j.Spec },
+	Status: func(j *batchv1.Job) *batchv1.JobStatus { return &j.Status },
+}
+
+var jobTemplate = podspec.Templated[*batchv1.Job]{
+	Template: func(obj *batchv1.Job) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	Path:     field.NewPath("spec", "template"),
+	Naming:   true,
+	More:     func(j *batchv1.Job) []string { return SpecWarnings(&j.Spec, field.NewPath("spec")) },
+}
+
+func jobs(deps api.Deps) *api.Kind {
+	rules := Rules{Pods: podspec.RulesOf(deps)}
+	return api.Define(api.Row[*batchv1.Job]{
+		Name: "Job", Resource: "jobs", Categories: []string{"all"},
+		Hub:     batchv1.SchemeGroupVersion,
+		Default: DefaultJob,
+		Strategy: api.Strategy[*batchv1.Job]{
+			PrepareCreate: jobTemplate.Create(func(ctx context.Context, j *batchv1.Job) {
+				GenerateSelector(j)
+				jobParts.Create(ctx, j)
+			}),
+			PrepareUpdate:       jobTemplate.Update(jobParts.Update),
+			Validate:            api.OfObject(rules.ValidateJob),
+			ValidateAmong:       api.WholeFirst(rules.ValidateJobUpdate, rules.ValidateJobChange),
+			Warnings:            api.OfChange(jobTemplate.Warnings),
+			Canonicalize:        LabelJob,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			OrphanByDefault:     true,
+			OrphanWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to " +
+				"remove them " +
+				"or set propagationPolicy=Orphan to suppress this warning",
+			Reset: []string{"status"},
+		},
+		Status: &api.Strategy[*batchv1.Job]{
+			PrepareUpdate:  jobParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateJobStatus),
+			Reset:          []string{"spec"},
+		},
+		Columns: JobColumns(),
+		Row:     JobRow,
+		Fields: map[string]func(*batchv1.Job) string{
+			"status.successful": func(j *batchv1.Job) string { return strconv.Itoa(int(j.Status.Succeeded)) },
+		},
+		Unselectable: "field label %[1]q not supported for Job",
+	})
+}
 
 // backoffLimit is how often a job tries again unless told otherwise.
 const backoffLimit = 6
@@ -121,10 +173,12 @@ const (
 
 // SpecWarnings tells of what is accepted in a job, but may not end well.
 func SpecWarnings(s *batchv1.JobSpec, path *field.Path) []string {
-	if !indexed(s) || s.Completions == nil || *s.Completions <= manyIndexes || s.Parallelism == nil || *s.Parallelism <= manyPods {
+	if !indexed(s) || s.Completions == nil || *s.Completions <= manyIndexes || s.Parallelism == nil ||
+		*s.Parallelism <= manyPods {
 		return nil
 	}
-	return []string{path.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +
+	return []string{path.String() +
+		": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +
 		"Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
 }
 
@@ -166,7 +220,7 @@ func JobColumns() show.Columns {
 
 // JobRow are the cells of a job.
 func JobRow(j *batchv1.Job) []any {
-	names, images := apps.Containers(j.Spec.Template.Spec.Containers)
+	names, images := show.Containers(j.Spec.Template.Spec.Containers)
 	return []any{j.Name, jobStatus(j), completions(j), jobDuration(j), show.Age(j.CreationTimestamp),
 		names, images, show.Selector(j.Spec.Selector)}
 }
@@ -249,7 +303,7 @@ func CronJobRow(c *batchv1.CronJob) []any {
 	if c.Status.LastScheduleTime != nil {
 		last = show.Age(*c.Status.LastScheduleTime)
 	}
-	names, images := apps.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+	names, images := show.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
 	return []any{c.Name, c.Spec.Schedule, show.Or(c.Spec.TimeZone, show.None), suspended(c.Spec.Suspend),
 		int64(len(c.Status.Active)), last, show.Age(c.CreationTimestamp), names, images,
 		show.Selector(c.Spec.JobTemplate.Spec.Selector)}

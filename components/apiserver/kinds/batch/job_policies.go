@@ -44,8 +44,10 @@ func validateFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	return errs
 }
 
-func validateFailureRule(r *batchv1.PodFailurePolicyRule, s *batchv1.JobSpec, names []string, at *field.Path) field.ErrorList {
-	errs := chosen(r.Action, at.Child("action"), batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex,
+func validateFailureRule(r *batchv1.PodFailurePolicyRule, s *batchv1.JobSpec, names []string,
+	at *field.Path) field.ErrorList {
+	errs := chosen(r.Action, at.Child("action"), batchv1.PodFailurePolicyActionCount,
+		batchv1.PodFailurePolicyActionFailIndex,
 		batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionIgnore)
 	if r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Invalid(at.Child("action"), r.Action, "requires the backoffLimitPerIndex to be set"))
@@ -61,19 +63,25 @@ func validateFailureRule(r *batchv1.PodFailurePolicyRule, s *batchv1.JobSpec, na
 		for _, msg := range utilvalidation.IsQualifiedName(string(c.Type)) {
 			errs = append(errs, field.Invalid(p.Child("type"), c.Type, msg))
 		}
-		errs = append(errs, chosen(c.Status, p.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
+		errs = append(errs, chosen(c.Status, p.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue,
+			corev1.ConditionUnknown)...)
 	}
-	switch both, none := r.OnExitCodes != nil && len(r.OnPodConditions) > 0, r.OnExitCodes == nil && len(r.OnPodConditions) == 0; {
+	switch both, none := r.OnExitCodes != nil && len(r.OnPodConditions) > 0, r.OnExitCodes == nil &&
+		len(r.OnPodConditions) == 0; {
 	case both:
-		errs = append(errs, field.Invalid(at, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
+		errs = append(errs, field.Invalid(at, field.OmitValueType{},
+			"specifying both OnExitCodes and OnPodConditions is not supported"))
 	case none:
-		errs = append(errs, field.Invalid(at, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
+		errs = append(errs, field.Invalid(at, field.OmitValueType{},
+			"specifying one of OnExitCodes and OnPodConditions is required"))
 	}
 	return errs
 }
 
-func validateExitCodes(c *batchv1.PodFailurePolicyOnExitCodesRequirement, names []string, at *field.Path) field.ErrorList {
-	errs := chosen(c.Operator, at.Child("operator"), batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
+func validateExitCodes(c *batchv1.PodFailurePolicyOnExitCodesRequirement, names []string,
+	at *field.Path) field.ErrorList {
+	errs := chosen(c.Operator, at.Child("operator"), batchv1.PodFailurePolicyOnExitCodesOpIn,
+		batchv1.PodFailurePolicyOnExitCodesOpNotIn)
 	if c.ContainerName != nil && !slices.Contains(names, *c.ContainerName) {
 		errs = append(errs, field.Invalid(at.Child("containerName"), *c.ContainerName,
 			"must be one of the container or initContainer names in the pod template"))
@@ -123,7 +131,8 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	rules := path.Child("rules")
 	switch n := len(p.Rules); {
 	case n == 0:
-		errs = append(errs, field.Required(rules, "at least one rules must be specified when the successPolicy is specified"))
+		errs = append(errs, field.Required(rules,
+			"at least one rules must be specified when the successPolicy is specified"))
 	case n > maxPolicyRules:
 		errs = append(errs, field.TooMany(rules, n, maxPolicyRules))
 	}
@@ -135,7 +144,8 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 
 func validateSuccessRule(r *batchv1.SuccessPolicyRule, s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	if r.SucceededCount == nil && r.SucceededIndexes == nil {
-		return field.ErrorList{field.Required(at, "at least one of succeededCount or succeededIndexes must be specified")}
+		return field.ErrorList{field.Required(at,
+			"at least one of succeededCount or succeededIndexes must be specified")}
 	}
 	var errs field.ErrorList
 	total := 0
@@ -146,7 +156,8 @@ func validateSuccessRule(r *batchv1.SuccessPolicyRule, s *batchv1.JobSpec, at *f
 		}
 		list, err := parseIndexes(*r.SucceededIndexes, s.Completions)
 		if err != nil {
-			errs = append(errs, field.Invalid(indexes, *r.SucceededIndexes, "error parsing succeededIndexes: "+err.Error()))
+			errs = append(errs, field.Invalid(indexes, *r.SucceededIndexes,
+				"error parsing succeededIndexes: "+err.Error()))
 		}
 		for _, span := range list {
 			total += span.last - span.first + 1
@@ -156,11 +167,13 @@ func validateSuccessRule(r *batchv1.SuccessPolicyRule, s *batchv1.JobSpec, at *f
 		count := at.Child("succeededCount")
 		errs = append(errs, checks.NonNegative(int64(*c), count)...)
 		if s.Completions != nil && *c > *s.Completions {
-			errs = append(errs, field.Invalid(count, *c, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", *s.Completions)))
+			errs = append(errs, field.Invalid(count, *c,
+				fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", *s.Completions)))
 		}
 		if r.SucceededIndexes != nil && int(*c) > total {
 			errs = append(errs, field.Invalid(count, *c,
-				fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", total)))
+				fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)",
+					total)))
 		}
 	}
 	return errs

@@ -19,7 +19,8 @@ func TestLongIndexes(t *testing.T) {
 		{strings.Repeat("0", maxSucceededIndexes) + "x", "[Too long Invalid value]"},
 	} {
 		got := []string{}
-		for _, err := range validateSuccessRule(&batchv1.SuccessPolicyRule{SucceededIndexes: &c.text}, spec, field.NewPath("rule")) {
+		for _, err := range validateSuccessRule(&batchv1.SuccessPolicyRule{SucceededIndexes: &c.text}, spec,
+			field.NewPath("rule")) {
 			got = append(got, err.Type.String())
 		}
 		if fmt.Sprint(got) != c.want {

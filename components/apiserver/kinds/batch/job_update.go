@@ -25,11 +25,13 @@ func (r Rules) ValidateJobChange(new, old *batchv1.Job) field.ErrorList {
 	errs = append(errs, keptCompletions(is, was, path.Child("completions"))...)
 	errs = append(errs, validation.ValidateImmutableField(is.Selector, was.Selector, path.Child("selector"))...)
 	errs = append(errs, keptTemplate(new, old, path.Child("template"))...)
-	errs = append(errs, validation.ValidateImmutableField(is.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
+	errs = append(errs, validation.ValidateImmutableField(is.CompletionMode, was.CompletionMode,
+		path.Child("completionMode"))...)
 	if !apiequality.Semantic.DeepEqual(is.PodFailurePolicy, was.PodFailurePolicy) {
 		errs = append(errs, immutable(path.Child("podFailurePolicy"), checks.Unversioned(is.PodFailurePolicy)))
 	}
-	errs = append(errs, validation.ValidateImmutableField(is.BackoffLimitPerIndex, was.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
+	errs = append(errs, validation.ValidateImmutableField(is.BackoffLimitPerIndex, was.BackoffLimitPerIndex,
+		path.Child("backoffLimitPerIndex"))...)
 	errs = append(errs, validation.ValidateImmutableField(is.ManagedBy, was.ManagedBy, path.Child("managedBy"))...)
 	if !apiequality.Semantic.DeepEqual(is.SuccessPolicy, was.SuccessPolicy) {
 		errs = append(errs, immutable(path.Child("successPolicy"), checks.Unversioned(is.SuccessPolicy)))
@@ -50,7 +52,8 @@ func keptCompletions(is, was *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		return nil
 	}
 	if !ptr.Equal(is.Completions, is.Parallelism) {
-		return field.ErrorList{field.Invalid(at, *is.Completions, "can only be modified in tandem with spec.parallelism")}
+		return field.ErrorList{field.Invalid(at, *is.Completions,
+			"can only be modified in tandem with spec.parallelism")}
 	}
 	return nil
 }

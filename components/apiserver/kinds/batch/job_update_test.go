@@ -33,25 +33,28 @@ func TestCompletions(t *testing.T) {
 			mode = batchv1.IndexedCompletion
 		}
 		is := &batchv1.JobSpec{CompletionMode: &mode, Completions: c.is, Parallelism: c.atOnce}
-		if errs := keptCompletions(is, &batchv1.JobSpec{Completions: c.was}, field.NewPath("spec")); (len(errs) > 0) != c.refused {
+		if errs := keptCompletions(is, &batchv1.JobSpec{Completions: c.was},
+			field.NewPath("spec")); (len(errs) > 0) != c.refused {
 			t.Errorf("%s: %v", c.name, errs)
 		}
 	}
 }
 
-// TestOldSelectors: a selector with a value that no label can have may stay where it was, or where the affinity of the template had
-// such, and the other way round; it comes nowhere else.
+// TestOldSelectors: a selector with a value that no label can have may stay where it was, or where the affinity of the
+// template had such, and the other way round; it comes nowhere else.
 func TestOldSelectors(t *testing.T) {
 	unlike := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}},
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}},
 		}
 	}
 	with := func(value string) *batchv1.JobSpec { return &batchv1.JobSpec{Selector: unlike(value)} }
 	apart := func(value string) *batchv1.JobSpec {
 		s := with("b")
 		s.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: unlike(value)}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: "zone", LabelSelector: unlike(value)}},
 		}}
 		return s
 	}
@@ -70,7 +73,8 @@ func TestOldSelectors(t *testing.T) {
 		{"in the affinity, after a bad one of the job", apart("!"), with("!"), false},
 	} {
 		errs := Rules{}.validateSelected(c.is, c.was, field.NewPath("spec"))
-		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasSuffix(e.Field, "elector.matchExpressions[0].values[0]") })
+		refused := slices.ContainsFunc(errs,
+			func(e *field.Error) bool { return strings.HasSuffix(e.Field, "elector.matchExpressions[0].values[0]") })
 		if refused != c.refused {
 			t.Errorf("%s: %v", c.name, errs)
 		}

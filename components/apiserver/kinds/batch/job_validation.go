@@ -54,8 +54,8 @@ func templateOf(s *batchv1.JobSpec) *corev1.PodTemplateSpec {
 	return &s.Template
 }
 
-// generated checks that a job whose selector is made for it has such a selector, and its template the labels that are made
-// with it. Jobs older than the labels with a prefix go without those.
+// generated checks that a job whose selector is made for it has such a selector, and its template the labels that are
+// made with it. Jobs older than the labels with a prefix go without those.
 func generated(j *batchv1.Job, old *corev1.PodTemplateSpec) field.ErrorList {
 	if j.Spec.ManualSelector != nil && *j.Spec.ManualSelector || j.Spec.Selector == nil {
 		return nil
@@ -78,7 +78,8 @@ func generated(j *batchv1.Job, old *corev1.PodTemplateSpec) field.ErrorList {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector)
 	if err == nil && !selector.Matches(made) { // what can't be read is told by the check of the selector itself
-		errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), j.Spec.Selector, "`selector` not auto-generated"))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), j.Spec.Selector,
+			"`selector` not auto-generated"))
 	}
 	return errs
 }
@@ -95,10 +96,11 @@ func hasLabels(t *corev1.PodTemplateSpec, keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := t.Labels[key]; return !ok })
 }
 
-// validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may stay. Where it
-// has such, or the affinity of the template, both may.
+// validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may
+// stay. Where it has such, or the affinity of the template, both may.
 func (r Rules) validateSelected(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	kept := old != nil && (metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector) || podspec.HadBadSelectors(&old.Template))
+	kept := old != nil && (metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector) ||
+		podspec.HadBadSelectors(&old.Template))
 	r.Pods.KeptSelectors = kept
 	errs := r.validateJobSpec(s, templateOf(old), path)
 	options := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: kept}
@@ -107,7 +109,8 @@ func (r Rules) validateSelected(s, old *batchv1.JobSpec, path *field.Path) field
 	} else {
 		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, options, path.Child("selector"))...)
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
+	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil &&
+		!selector.Matches(labels.Set(s.Template.Labels)) {
 		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels,
 			"`selector` does not match template `labels`"))
 	}
@@ -138,9 +141,11 @@ func (r Rules) validateJobSpec(s *batchv1.JobSpec, old *corev1.PodTemplateSpec, 
 	case policy == "" || policy == corev1.RestartPolicyAlways:
 		errs = append(errs, field.Required(at, `valid values: "OnFailure", "Never"`))
 	case policy != corev1.RestartPolicyOnFailure && policy != corev1.RestartPolicyNever:
-		errs = append(errs, field.NotSupported(at, policy, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
+		errs = append(errs, field.NotSupported(at, policy,
+			[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
 	case s.PodFailurePolicy != nil && policy != corev1.RestartPolicyNever:
-		errs = append(errs, field.Invalid(at, policy, fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever)))
+		errs = append(errs, field.Invalid(at, policy,
+			fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever)))
 	}
 	return errs
 }
@@ -163,7 +168,8 @@ func validateNumbers(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.MaxFailedIndexes != nil {
 		count("maxFailedIndexes", s.MaxFailedIndexes)
 		if s.BackoffLimitPerIndex == nil {
-			errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+			errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"),
+				"when maxFailedIndexes is specified"))
 		}
 	}
 	return errs
@@ -186,11 +192,13 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 			[]batchv1.CompletionMode{batchv1.NonIndexedCompletion, batchv1.IndexedCompletion})}
 	}
 	if s.Completions == nil {
-		errs = append(errs, field.Required(path.Child("completions"), fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
+		errs = append(errs, field.Required(path.Child("completions"),
+			fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
 	}
 	if s.Parallelism != nil && *s.Parallelism > maxIndexed {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism,
-			fmt.Sprintf("must be less than or equal to %d when completion mode is %s", maxIndexed, batchv1.IndexedCompletion)))
+			fmt.Sprintf("must be less than or equal to %d when completion mode is %s", maxIndexed,
+				batchv1.IndexedCompletion)))
 	}
 	return append(errs, validateFailedIndexes(s, path)...)
 }
@@ -210,9 +218,11 @@ func validateFailedIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	if s.Completions == nil || *s.Completions <= maxIndexed || s.BackoffLimitPerIndex == nil {
 		return errs
 	}
-	many := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", maxIndexedOfMany, maxIndexed)
+	many := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per "+
+		"index", maxIndexedOfMany, maxIndexed)
 	if s.MaxFailedIndexes == nil {
-		errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", maxIndexed)))
+		errs = append(errs, field.Required(failed,
+			fmt.Sprintf("must be specified when completions is above %d", maxIndexed)))
 	}
 	if s.Parallelism != nil && *s.Parallelism > maxIndexedOfMany {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, many))

@@ -12,8 +12,8 @@ func IssuesDuration(new, old *certificatesv1.CertificateSigningRequest) bool {
 	return old.Spec.ExpirationSeconds != nil && len(old.Status.Certificate) == 0 && len(new.Status.Certificate) > 0
 }
 
-// HonorsDuration tells whether the certificate lives about as long as was asked for: signers let it begin some minutes ago, and may
-// round.
+// HonorsDuration tells whether the certificate lives about as long as was asked for: signers let it begin some minutes
+// ago, and may round.
 func HonorsDuration(r *certificatesv1.CertificateSigningRequest) bool {
 	issued, err := cert.ParseCertsPEM(r.Status.Certificate)
 	if err != nil {

@@ -21,12 +21,15 @@ func FromV1beta1(c *certificatesv1beta1.CertificateSigningRequest) *certificates
 	out := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: c.ObjectMeta, Status: *twin.Of[certificatesv1.CertificateSigningRequestStatus](&c.Status),
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: s.Request, ExpirationSeconds: s.ExpirationSeconds, Usages: twin.List[certificatesv1.KeyUsage](s.Usages),
-			Username: s.Username, UID: s.UID, Groups: s.Groups, Extra: *twin.Of[map[string]certificatesv1.ExtraValue](&s.Extra),
+			Request: s.Request, ExpirationSeconds: s.ExpirationSeconds,
+			Usages:   twin.List[certificatesv1.KeyUsage](s.Usages),
+			Username: s.Username, UID: s.UID, Groups: s.Groups,
+			Extra: *twin.Of[map[string]certificatesv1.ExtraValue](&s.Extra),
 		},
 	}
 	if out.Spec.Usages == nil {
-		out.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+		out.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+			certificatesv1.UsageKeyEncipherment}
 	}
 	if s.SignerName != nil {
 		out.Spec.SignerName = *s.SignerName
@@ -41,14 +44,16 @@ func FromV1beta1(c *certificatesv1beta1.CertificateSigningRequest) *certificates
 	return out
 }
 
-// signerOf is who signs a request that names nobody: the signers of kubelets what these ask for, else one of whom nothing is known.
+// signerOf is the default signer of a request that names none: a kubelet signer if the request fits, else the legacy
+// unknown signer.
 func signerOf(s *certificatesv1.CertificateSigningRequestSpec) string {
 	block, _ := pem.Decode(s.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
 		return certificatesv1beta1.LegacyUnknownSignerName
 	}
 	r, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil || !slices.Equal(r.Subject.Organization, []string{user.NodesGroup}) || !strings.HasPrefix(r.Subject.CommonName, "system:node:") ||
+	if err != nil || !slices.Equal(r.Subject.Organization, []string{user.NodesGroup}) ||
+		!strings.HasPrefix(r.Subject.CommonName, "system:node:") ||
 		len(r.EmailAddresses) > 0 || len(r.URIs) > 0 {
 		return certificatesv1beta1.LegacyUnknownSignerName
 	}

@@ -1,18 +1,47 @@
 package certificates
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
 
+	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func clusterTrustBundles() *api.Kind {
+	type bundle = certificatesv1beta1.ClusterTrustBundle
+	return api.Define(api.Row[*bundle]{
+		Name: "ClusterTrustBundle", Resource: "clustertrustbundles", Cluster: true,
+		Hub:  certificatesv1beta1.SchemeGroupVersion,
+		Gate: gates.ClusterTrustBundle,
+		Others: []api.Version{api.TwinVersion[*certificatesv1alpha1.ClusterTrustBundle, *bundle](
+			certificatesv1alpha1.SchemeGroupVersion, nil)},
+		Strategy: api.Strategy[*bundle]{
+			// upstream tells of names before the rest of the metadata
+			Authorize: api.OfObject(BundleNames),
+			Validate:  api.OfObject(ValidateBundle),
+			ValidateAmong: func(_ context.Context, new, old *bundle, meta api.MetaErrors) field.ErrorList {
+				return ValidateBundleUpdate(new, old, meta.Object, meta.Change)
+			},
+			ValidateName: func(string, bool) []string { return nil }, // BundleNames does, as it depends on the signer
+		},
+		Columns: BundleColumns(),
+		Row:     BundleRow,
+		Fields: map[string]func(*bundle) string{
+			"spec.signerName": func(b *bundle) string { return b.Spec.SignerName },
+		},
+	})
+}
 
 type trustBundle = certificatesv1beta1.ClusterTrustBundle
 
@@ -24,15 +53,16 @@ func ValidateBundle(b *trustBundle) field.ErrorList {
 	return slices.Concat(bundleSigner(b), bundlePEM(b.Spec.TrustBundle))
 }
 
-// ValidateBundleUpdate checks a change: the signer stays, and certificates that do are not looked at again. Of the metadata is told
-// what is wrong with the object, names first, and later with the change.
+// ValidateBundleUpdate checks a change: the signer stays, and certificates that do are not looked at again. Of the
+// metadata is told what is wrong with the object, names first, and later with the change.
 func ValidateBundleUpdate(new, old *trustBundle, object, change field.ErrorList) field.ErrorList {
 	errs := slices.Concat(BundleNames(new), object, bundleSigner(new))
 	if new.Spec.TrustBundle != old.Spec.TrustBundle {
 		errs = append(errs, bundlePEM(new.Spec.TrustBundle)...)
 	}
 	errs = append(errs, change...)
-	return append(errs, validation.ValidateImmutableField(new.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
+	return append(errs, validation.ValidateImmutableField(new.Spec.SignerName, old.Spec.SignerName,
+		field.NewPath("spec", "signerName"))...)
 }
 
 // BundleNames checks the names of a bundle, which begin with the signer's.

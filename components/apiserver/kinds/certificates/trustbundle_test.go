@@ -41,23 +41,28 @@ func TestValidateBundle(t *testing.T) {
 		b    *trustBundle
 		want string // "" for none
 	}{
-		"plain":          {bundle("a", "", one+"text\n"+two), ""},
-		"of a signer":    {bundle("a.b:c:n", "a.b/c", one), ""},
-		"empty":          {bundle("a", "", ""), at + "at least one trust anchor must be provided"},
-		"twice":          {bundle("a", "", one+two+one), at + "duplicate trust anchor (indices [0 2])"},
-		"no authority":   {bundle("a", "", one+leaf), at + "entry 1 does not have the CA bit set"},
-		"headers":        {bundle("a", "", headers), at + "entry 0 has PEM block headers"},
-		"something else": {bundle("a", "", "-----BEGIN KEY-----\nAAAA\n-----END KEY-----\n"), at + "entry 0 has bad block type: KEY"},
-		"no certificate": {bundle("a", "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), at + "entry 0 does not parse as X.509"},
-		"too long":       {bundle("a", "", strings.Repeat("x", maxTrustBundle+1)), "spec.trustBundle: Too long"},
-		"signer":         {bundle("a:b", "a/b", one), `spec.signerName: Invalid value: "a"`},
-		"name":           {bundle("a:b", "", one), `metadata.name: Invalid value: "a:b": ClusterTrustBundle without signer name must not have ":" in its name`},
-		"signer's name":  {bundle("a", "a.b/c", one), "ClusterTrustBundle for signerName a.b/c must be named with prefix a.b:c:"},
-		"rest of name":   {bundle("a.b:c:_", "a.b/c", one), "a lowercase RFC 1123 subdomain"},
+		"plain":        {bundle("a", "", one+"text\n"+two), ""},
+		"of a signer":  {bundle("a.b:c:n", "a.b/c", one), ""},
+		"empty":        {bundle("a", "", ""), at + "at least one trust anchor must be provided"},
+		"twice":        {bundle("a", "", one+two+one), at + "duplicate trust anchor (indices [0 2])"},
+		"no authority": {bundle("a", "", one+leaf), at + "entry 1 does not have the CA bit set"},
+		"headers":      {bundle("a", "", headers), at + "entry 0 has PEM block headers"},
+		"something else": {bundle("a", "", "-----BEGIN KEY-----\nAAAA\n-----END KEY-----\n"),
+			at + "entry 0 has bad block type: KEY"},
+		"no certificate": {bundle("a", "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+			at + "entry 0 does not parse as X.509"},
+		"too long": {bundle("a", "", strings.Repeat("x", maxTrustBundle+1)), "spec.trustBundle: Too long"},
+		"signer":   {bundle("a:b", "a/b", one), `spec.signerName: Invalid value: "a"`},
+		"name": {bundle("a:b", "", one),
+			`metadata.name: Invalid value: "a:b": ClusterTrustBundle without signer name must not have ":" in its name`},
+		"signer's name": {bundle("a", "a.b/c", one),
+			"ClusterTrustBundle for signerName a.b/c must be named with prefix a.b:c:"},
+		"rest of name": {bundle("a.b:c:_", "a.b/c", one), "a lowercase RFC 1123 subdomain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := append(BundleNames(test.b), ValidateBundle(test.b)...)
-			if (len(errs) == 0) != (test.want == "") || test.want != "" && !strings.Contains(errs.ToAggregate().Error(), test.want) {
+			if (len(errs) == 0) != (test.want == "") ||
+				test.want != "" && !strings.Contains(errs.ToAggregate().Error(), test.want) {
 				t.Errorf("%v, want %q", errs, test.want)
 			}
 		})

@@ -51,7 +51,8 @@ func ValidateApproval(new, old *certificatesv1.CertificateSigningRequest) field.
 func ValidateStatusUpdate(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	errs := append(validate(new, old), keptDecision(new, old)...)
 	if len(old.Status.Certificate) > 0 && !bytes.Equal(new.Status.Certificate, old.Status.Certificate) {
-		errs = append(errs, field.Forbidden(field.NewPath("status", "certificate"), "updates may not modify existing certificate content"))
+		errs = append(errs, field.Forbidden(field.NewPath("status", "certificate"),
+			"updates may not modify existing certificate content"))
 	}
 	return errs
 }
@@ -74,7 +75,8 @@ func validate(c, old *certificatesv1.CertificateSigningRequest) field.ErrorList 
 		errs = append(errs, twice(c.Spec.Usages, usages.Index)...)
 	}
 	if c.Spec.SignerName == legacySigner && (old == nil || old.Spec.SignerName != legacySigner) {
-		errs = append(errs, field.Invalid(path.Child("signerName"), c.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
+		errs = append(errs, field.Invalid(path.Child("signerName"), c.Spec.SignerName,
+			"the legacy signerName is not allowed via this API version"))
 	} else {
 		errs = append(errs, validateSignerName(path.Child("signerName"), c.Spec.SignerName)...)
 	}
@@ -83,7 +85,8 @@ func validate(c, old *certificatesv1.CertificateSigningRequest) field.ErrorList 
 			"may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	errs = append(errs, validateConditions(c, old)...)
-	if old != nil && (bytes.Equal(c.Status.Certificate, old.Status.Certificate) || parseChain(old.Status.Certificate) != nil) {
+	if old != nil && (bytes.Equal(c.Status.Certificate, old.Status.Certificate) ||
+		parseChain(old.Status.Certificate) != nil) {
 		return errs
 	}
 	if err := parseChain(c.Status.Certificate); err != nil {
@@ -117,7 +120,7 @@ func twice[T comparable](list []T, at func(int) *field.Path) field.ErrorList {
 	return errs
 }
 
-// lastingTypes are the conditions that are true or missing, and that nobody takes back.
+// lastingTypes are the conditions that are true or missing, and that can't be removed.
 func lastingTypes() []certificatesv1.RequestConditionType {
 	return []certificatesv1.RequestConditionType{
 		certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
@@ -131,7 +134,8 @@ func validateConditions(c, old *certificatesv1.CertificateSigningRequest) field.
 		before = conditionTypes(old)
 	}
 	path, types := field.NewPath("status", "conditions"), conditionTypes(c)
-	both := slices.Contains(before, certificatesv1.CertificateApproved) && slices.Contains(before, certificatesv1.CertificateDenied)
+	both := slices.Contains(before, certificatesv1.CertificateApproved) &&
+		slices.Contains(before, certificatesv1.CertificateDenied)
 	duplicates := len(sets.New(before...)) < len(before)
 	for i, cond := range c.Status.Conditions {
 		at := path.Index(i)
@@ -141,7 +145,8 @@ func validateConditions(c, old *certificatesv1.CertificateSigningRequest) field.
 		if slices.Contains(lastingTypes(), cond.Type) {
 			errs = append(errs, checks.OneOf(cond.Status, at.Child("status"), corev1.ConditionTrue)...)
 		} else {
-			errs = append(errs, checks.OneOf(cond.Status, at.Child("status"), corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown)...)
+			errs = append(errs, checks.OneOf(cond.Status, at.Child("status"), corev1.ConditionTrue,
+				corev1.ConditionFalse, corev1.ConditionUnknown)...)
 		}
 		if !both && contradicts(cond.Type, types[:i]) {
 			errs = append(errs, field.Invalid(path, cond.Type, "Approved and Denied conditions are mutually exclusive"))
@@ -167,7 +172,8 @@ func conditionTypes(c *certificatesv1.CertificateSigningRequest) []certificatesv
 	return out
 }
 
-func conditionsOf(c *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
+func conditionsOf(c *certificatesv1.CertificateSigningRequest,
+	t certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
 	var out []certificatesv1.CertificateSigningRequestCondition
 	for _, cond := range c.Status.Conditions {
 		if cond.Type == t {
@@ -182,7 +188,8 @@ func keptConditions(new, old *certificatesv1.CertificateSigningRequest) field.Er
 	var errs field.ErrorList
 	for _, t := range lastingTypes() {
 		if len(conditionsOf(new, t)) < len(conditionsOf(old, t)) {
-			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"), fmt.Sprintf("updates may not remove a condition of type %q", t)))
+			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"),
+				fmt.Sprintf("updates may not remove a condition of type %q", t)))
 		}
 	}
 	return errs
@@ -191,14 +198,16 @@ func keptConditions(new, old *certificatesv1.CertificateSigningRequest) field.Er
 // keptDecision refuses to decide otherwise than through /approval.
 func keptDecision(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	errs, path := keptConditions(new, old), field.NewPath("status", "conditions")
-	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
+		certificatesv1.CertificateDenied} {
 		was, is := conditionsOf(old, t), conditionsOf(new, t)
 		switch {
 		case len(is) > len(was):
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		case len(is) == len(was) && !apiequality.Semantic.DeepEqual(was, is):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t,
-				diff.Diff(checks.Unversioned(was), checks.Unversioned(is)))))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("updates may not modify a condition of type %q\n%v", t,
+					diff.Diff(checks.Unversioned(was), checks.Unversioned(is)))))
 		}
 	}
 	return errs
@@ -252,18 +261,20 @@ func parseChain(data []byte) error {
 // Bounds of the name of a signer: a domain, a slash, and what can be the name of a resource with its namespace.
 const (
 	maxSignerDomain = utilvalidation.DNS1123SubdomainMaxLength
-	maxSignerName   = maxSignerDomain + 1 + utilvalidation.DNS1123SubdomainMaxLength + utilvalidation.DNS1123LabelMaxLength + 1
+	maxSignerName   = maxSignerDomain + 1 + utilvalidation.DNS1123SubdomainMaxLength +
+		utilvalidation.DNS1123LabelMaxLength + 1
 )
 
-// validateSignerName checks the name of a signer: a domain, a slash, and a path of dot-separated labels. Of each, the first
-// fault is told.
+// validateSignerName checks the name of a signer: a domain, a slash, and a path of dot-separated labels. Of each, the
+// first fault is told.
 func validateSignerName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	segments := strings.Split(name, "/")
 	if len(segments) != 2 {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
+		return field.ErrorList{field.Invalid(path, name,
+			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
 	}
 	var errs field.ErrorList
 	if len(segments[0]) > maxSignerDomain {
@@ -271,7 +282,8 @@ func validateSignerName(path *field.Path, name string) field.ErrorList {
 	}
 	errs = append(errs, validateLabels(path, segments[0], utilvalidation.IsDNS1123Label)...)
 	if !strings.Contains(segments[0], ".") {
-		errs = append(errs, field.Invalid(path, segments[0], "should be a domain with at least two segments separated by dots"))
+		errs = append(errs, field.Invalid(path, segments[0],
+			"should be a domain with at least two segments separated by dots"))
 	}
 	errs = append(errs, validateLabels(path, segments[1], utilvalidation.IsDNS1123Subdomain)...)
 	if len(name) > maxSignerName {

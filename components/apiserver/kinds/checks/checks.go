@@ -108,7 +108,8 @@ func IsZero(v *intstr.IntOrString) bool { return amount(v) == 0 }
 // IsSome is the opposite of IsZero.
 func IsSome(v *intstr.IntOrString) bool { return amount(v) != 0 }
 
-// amount is the number of a number or percentage. Text that should be a percentage is the number that it reads as, or else nothing.
+// amount is the number of a number or percentage. Text that should be a percentage is the number that it reads as, or
+// else nothing.
 func amount(v *intstr.IntOrString) int {
 	if v == nil {
 		return 0

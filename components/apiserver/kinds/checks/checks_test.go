@@ -10,7 +10,8 @@ import (
 func TestIsZero(t *testing.T) {
 	text := func(s string) *intstr.IntOrString { return &intstr.IntOrString{Type: intstr.String, StrVal: s} }
 	number := func(n int32) *intstr.IntOrString { return &intstr.IntOrString{IntVal: n} }
-	for _, v := range []*intstr.IntOrString{nil, number(0), text("0%"), text(""), text("x"), text("0"), text("-5%"), text("00")} {
+	for _, v := range []*intstr.IntOrString{nil, number(0), text("0%"), text(""), text("x"), text("0"), text("-5%"),
+		text("00")} {
 		if !IsZero(v) || IsSome(v) {
 			t.Errorf("%v is something", v)
 		}

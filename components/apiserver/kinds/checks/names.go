@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Most names are right, and that can be told without regular expressions. The library tells what is wrong with the others.
+// Most names are right, and that can be told without regular expressions. The library tells what is wrong with the
+// others.
 
 // Subdomain checks the name of an object of most kinds.
 func Subdomain(name string) []string { return SubdomainOf(name, false) }
@@ -77,10 +78,12 @@ func isKey(s string) bool {
 func Finalizers(list []string, path *field.Path) (errs field.ErrorList) {
 	for i, name := range list {
 		switch {
-		case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents,
+		case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents,
+			name == metav1.FinalizerDeleteDependents,
 			name == string(corev1.FinalizerKubernetes):
 		default:
-			errs = append(errs, field.Invalid(path.Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(path.Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

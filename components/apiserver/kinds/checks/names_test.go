@@ -9,8 +9,10 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
-var someNames = []string{"", "a", "a-b", "-a", "a-", "a.b", "a..b", ".a", "a.", "A", "a_b", "ä", "9", "a/b", "a/b/c", "/a", "a/", "example.com/a-b", "example.com/A",
-	strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 253), strings.Repeat("a", 254), "x.y/" + strings.Repeat("a", 64), "a\n"}
+var someNames = []string{"", "a", "a-b", "-a", "a-", "a.b", "a..b", ".a", "a.", "A", "a_b", "ä", "9", "a/b", "a/b/c",
+	"/a", "a/", "example.com/a-b", "example.com/A",
+	strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 253), strings.Repeat("a", 254),
+	"x.y/" + strings.Repeat("a", 64), "a\n"}
 
 // agree holds each check against the library's.
 func agree(t *testing.T, name string) {

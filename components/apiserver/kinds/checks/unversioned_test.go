@@ -17,16 +17,21 @@ func TestUnversioned(t *testing.T) {
 		want  string
 	}{
 		{"nil", (*corev1.SecurityContext)(nil), "null"},
-		{"unset fields", corev1.PodResourceClaim{Name: "a"}, `{"Name":"a","ResourceClaimName":null,"ResourceClaimTemplateName":null}`},
+		{"unset fields", corev1.PodResourceClaim{Name: "a"},
+			`{"Name":"a","ResourceClaimName":null,"ResourceClaimTemplateName":null}`},
 		{"pointer", &corev1.SELinuxOptions{User: "u"}, `{"User":"u","Role":"","Type":"","Level":""}`},
 		{"slices", corev1.Capabilities{Add: []corev1.Capability{"A", "B"}}, `{"Add":["A","B"],"Drop":null}`},
-		{"map and quantity", corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("100m")}},
+		{"map and quantity", corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"cpu": resource.MustParse("100m")}},
 			`{"Limits":{"cpu":"100m"},"Requests":null,"Claims":null}`},
-		{"embedded", corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "n"}, Key: "k", Optional: &yes},
+		{"embedded", corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "n"}, Key: "k",
+			Optional: &yes},
 			`{"Name":"n","Key":"k","Optional":true}`},
-		{"metav1", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		{"metav1", corev1.PodAffinityTerm{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 			`{"LabelSelector":{"matchLabels":{"a":"b"}},"Namespaces":null,"TopologyKey":"","NamespaceSelector":null,"MatchLabelKeys":null,"MismatchLabelKeys":null}`},
-		{"map of structs", map[string]corev1.LocalObjectReference{"b": {}, "a": {Name: "x"}}, `{"a":{"Name":"x"},"b":{"Name":""}}`},
+		{"map of structs", map[string]corev1.LocalObjectReference{"b": {}, "a": {Name: "x"}},
+			`{"a":{"Name":"x"},"b":{"Name":""}}`},
 		{"inline", resourcev1.DeviceClaimConfiguration{}, `{"Requests":null,"Opaque":null}`},
 		{"metadata", resourcev1.ResourceClaimTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 			`{"name":"n","Spec":{"Devices":{"Requests":null,"Constraints":null,"Config":null}}}`},

@@ -11,8 +11,28 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func leaseCandidates() *api.Kind {
+	type candidate = coordinationv1beta1.LeaseCandidate
+	return api.Define(api.Row[*candidate]{
+		Name: "LeaseCandidate", Resource: "leasecandidates",
+		Hub: coordinationv1beta1.SchemeGroupVersion,
+		Others: []api.Version{api.TwinVersion[*coordinationv1alpha2.LeaseCandidate, *candidate](
+			coordinationv1alpha2.SchemeGroupVersion, nil)},
+		Strategy: api.Strategy[*candidate]{
+			AnyFinalizer:   true,
+			Validate:       api.OfObject(ValidateCandidate),
+			ValidateUpdate: api.OfChange(ValidateCandidateUpdate),
+			ValidateName:   ValidCandidateName,
+			CreateOnUpdate: true,
+		},
+		Columns: CandidateColumns(),
+		Row:     CandidateRow,
+	})
+}
 
 // ValidCandidateName checks the name of a candidate, which may be any key of a config map.
 func ValidCandidateName(name string, _ bool) []string { return utilvalidation.IsConfigMapKey(name) }
@@ -26,7 +46,8 @@ func ValidateCandidate(c *coordinationv1beta1.LeaseCandidate) field.ErrorList {
 	}
 	emulated, err := semver.Parse(s.EmulationVersion)
 	if err != nil && s.EmulationVersion != "" {
-		errs = append(errs, field.Invalid(path.Child("emulationVersion"), s.EmulationVersion, "must be a valid semantic version"))
+		errs = append(errs, field.Invalid(path.Child("emulationVersion"), s.EmulationVersion,
+			"must be a valid semantic version"))
 	}
 	binary, err := semver.Parse(s.BinaryVersion)
 	switch at := path.Child("binaryVersion"); {
@@ -36,13 +57,15 @@ func ValidateCandidate(c *coordinationv1beta1.LeaseCandidate) field.ErrorList {
 		errs = append(errs, field.Invalid(at, s.BinaryVersion, "must be a valid semantic version"))
 	}
 	if s.BinaryVersion != "" && s.EmulationVersion != "" && binary.LT(emulated) {
-		errs = append(errs, field.Invalid(path.Child("binaryVersion"), s.BinaryVersion, "must be greater than or equal to `emulationVersion`"))
+		errs = append(errs, field.Invalid(path.Child("binaryVersion"), s.BinaryVersion,
+			"must be greater than or equal to `emulationVersion`"))
 	}
 	if s.Strategy == "" {
 		return append(errs, field.Required(path.Child("strategy"), ""))
 	}
 	if s.Strategy == coordinationv1.OldestEmulationVersion && emulated.EQ(semver.Version{}) {
-		errs = append(errs, field.Required(path.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'"))
+		errs = append(errs, field.Required(path.Child("emulationVersion"),
+			"must be specified when `strategy` is 'OldestEmulationVersion'"))
 	}
 	return append(errs, validateStrategy(s.Strategy, path.Child("strategy", "strategy"))...)
 }
@@ -51,7 +74,8 @@ func ValidateCandidate(c *coordinationv1beta1.LeaseCandidate) field.ErrorList {
 func validateStrategy(s coordinationv1.CoordinatedLeaseStrategy, at *field.Path) field.ErrorList {
 	if !strings.Contains(string(s), "/") {
 		if s != coordinationv1.OldestEmulationVersion {
-			return field.ErrorList{field.NotSupported(at, s, []coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion})}
+			return field.ErrorList{field.NotSupported(at, s,
+				[]coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion})}
 		}
 		return nil
 	}
@@ -64,7 +88,9 @@ func validateStrategy(s coordinationv1.CoordinatedLeaseStrategy, at *field.Path)
 
 // ValidateCandidateUpdate checks a change: the lease stays.
 func ValidateCandidateUpdate(new, old *coordinationv1beta1.LeaseCandidate) field.ErrorList {
-	return append(ValidateCandidate(new), validation.ValidateImmutableField(new.Spec.LeaseName, old.Spec.LeaseName, field.NewPath("spec", "leaseName"))...)
+	return append(ValidateCandidate(new),
+		validation.ValidateImmutableField(new.Spec.LeaseName, old.Spec.LeaseName,
+			field.NewPath("spec", "leaseName"))...)
 }
 
 // CandidateColumns are the columns of candidates.

@@ -1,10 +1,88 @@
 package core
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"context"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func configMaps() *api.Kind {
+	return api.Define(api.Row[*corev1.ConfigMap]{
+		Name: "ConfigMap", Resource: "configmaps", ShortNames: []string{"cm"},
+		Hub: corev1.SchemeGroupVersion,
+		Default: func(m *corev1.ConfigMap) {
+			if m.Data == nil {
+				m.Data = map[string]string{} // which an immutable one is compared to
+			}
+		},
+		Strategy: api.Strategy[*corev1.ConfigMap]{
+			Validate:            api.OfObject(ValidateConfigMap),
+			ValidateAmong:       api.ChangeFirst(ValidateConfigMapChange, api.IgnoreOld(ValidateConfigMap)),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: ConfigMapColumns(),
+		Row:     ConfigMapRow,
+	})
+}
+
+func secrets() *api.Kind {
+	return api.Define(api.Row[*corev1.Secret]{
+		Name: "Secret", Resource: "secrets",
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultSecret,
+		Strategy: api.Strategy[*corev1.Secret]{
+			// stringData is write-only.
+			PrepareCreate: func(_ context.Context, s *corev1.Secret) { FoldStringData(s) },
+			PrepareUpdate: func(_ context.Context, new, old *corev1.Secret) {
+				FoldStringData(new)
+				if new.Type == "" {
+					new.Type = old.Type
+				}
+			},
+			Validate:            api.OfObject(ValidateSecret),
+			ValidateAmong:       api.ChangeFirst(ValidateSecretChange, api.IgnoreOld(ValidateSecret)),
+			Warnings:            api.OfChange(SecretWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: SecretColumns(),
+		Row:     SecretRow,
+		Fields: map[string]func(*corev1.Secret) string{
+			"type": func(s *corev1.Secret) string { return string(s.Type) },
+		},
+	})
+}
+
+func serviceAccounts() *api.Kind {
+	return api.Define(api.Row[*corev1.ServiceAccount]{
+		Name: "ServiceAccount", Resource: "serviceaccounts", ShortNames: []string{"sa"},
+		Hub: corev1.SchemeGroupVersion,
+		Strategy: api.Strategy[*corev1.ServiceAccount]{
+			Meta:          api.MetaAll,
+			PrepareCreate: func(_ context.Context, s *corev1.ServiceAccount) { TrimSecretReferences(s) },
+			PrepareUpdate: func(_ context.Context, new,
+				_ *corev1.ServiceAccount) {
+				TrimSecretReferences(new)
+			},
+			ValidateName:        validation.ValidateServiceAccountName,
+			Warnings:            api.OfChange(ServiceAccountWarnings),
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+		},
+		Subresources: []api.Subresource{{
+			Name: "token", Verbs: []string{"create"},
+			Body: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
+		}},
+		Columns: ServiceAccountColumns(),
+		Row:     ServiceAccountRow,
+	})
+}
 
 // DefaultSecret makes a secret without a type opaque, and moves stringData to where it is kept.
 func DefaultSecret(s *corev1.Secret) {

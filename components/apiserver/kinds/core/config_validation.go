@@ -17,7 +17,8 @@ func ValidateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	for key, value := range c.Data {
 		errs = append(errs, configKey(key, field.NewPath("data").Key(key))...)
 		if _, twice := c.BinaryData[key]; twice {
-			errs = append(errs, field.Invalid(field.NewPath("data").Key(key), key, "duplicate of key present in binaryData"))
+			errs = append(errs, field.Invalid(field.NewPath("data").Key(key), key,
+				"duplicate of key present in binaryData"))
 		}
 		size += len(value)
 	}
@@ -87,7 +88,8 @@ func secretOfType(s *corev1.Secret, data *field.Path) field.ErrorList {
 	switch s.Type {
 	case corev1.SecretTypeServiceAccountToken:
 		if s.Annotations[corev1.ServiceAccountNameKey] == "" {
-			errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), ""))
+			errs = append(errs, field.Required(
+				field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), ""))
 		}
 	case corev1.SecretTypeDockercfg:
 		errs = append(errs, jsonUnder(s, corev1.DockerConfigKey, data)...)

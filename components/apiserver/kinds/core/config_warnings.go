@@ -31,5 +31,7 @@ func ServiceAccountWarnings(a, old *corev1.ServiceAccount) []string {
 	if _, has := a.Annotations[enforceMountable]; !has {
 		return nil
 	}
-	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountable)}
+	return []string{fmt.Sprintf(
+		"metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets",
+		enforceMountable)}
 }

@@ -1,19 +1,116 @@
 package core
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var controllerParts = api.Parts[*corev1.ReplicationController, corev1.ReplicationControllerSpec,
+	corev1.ReplicationControllerStatus]{
+	Spec:   func(r *corev1.ReplicationController) *corev1.ReplicationControllerSpec { return &r.Spec },
+	Status: func(r *corev1.ReplicationController) *corev1.ReplicationControllerStatus { return &r.Status },
+}
+
+var controllerTemplate = podspec.Templated[*corev1.ReplicationController]{
+	Template: func(obj *corev1.ReplicationController) *corev1.PodTemplateSpec { return obj.Spec.Template },
+	Path:     field.NewPath("spec", "template"),
+	Naming:   true,
+}
+
+// controllerWarnings tell of an update what was wrong with the template before: upstream takes the one for the other.
+func controllerWarnings(new, old *corev1.ReplicationController) []string {
+	if old == nil {
+		return controllerTemplate.Warnings(new, nil)
+	}
+	return controllerTemplate.Warnings(old, new)
+}
+
+func replicationControllers(deps api.Deps) *api.Kind {
+	rules := Rules{Pods: podspec.RulesOf(deps)}
+	return api.Define(api.Row[*corev1.ReplicationController]{
+		Name: "ReplicationController", Resource: "replicationcontrollers", ShortNames: []string{"rc"},
+		Categories: []string{"all"},
+		Prefix:     "controllers",
+		Hub:        corev1.SchemeGroupVersion,
+		Default:    DefaultController,
+		Strategy: api.Strategy[*corev1.ReplicationController]{
+			PrepareCreate:       controllerTemplate.Create(controllerParts.Create),
+			PrepareUpdate:       controllerTemplate.Update(controllerParts.Update),
+			Validate:            api.OfObject(rules.ValidateController),
+			ValidateUpdate:      api.OfChange(rules.ValidateControllerUpdate),
+			Warnings:            api.OfChange(controllerWarnings),
+			ValidateName:        ControllerName,
+			UnconditionalUpdate: true,
+			OrphanByDefault:     true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*corev1.ReplicationController]{
+			PrepareUpdate:  controllerParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateControllerStatus),
+			Reset:          []string{"spec"},
+		},
+		Scale: api.ReplicasScale(func(r *corev1.ReplicationController) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
+			spec, status := api.ScaleOf(r.Spec.Replicas, r.Status.Replicas, nil)
+			status.Selector = labels.SelectorFromSet(r.Spec.Selector).String()
+			return spec, status
+		},
+			func(r *corev1.ReplicationController, n int32) { r.Spec.Replicas = &n }),
+		Columns: ControllerColumns(),
+		Row:     ControllerRow,
+		Fields: map[string]func(*corev1.ReplicationController) string{
+			"status.replicas": func(r *corev1.ReplicationController) string {
+				return strconv.Itoa(int(r.Status.Replicas))
+			},
+		},
+	})
+}
+
+var podTemplateTemplate = podspec.Templated[*corev1.PodTemplate]{
+	Template: func(obj *corev1.PodTemplate) *corev1.PodTemplateSpec { return &obj.Template },
+	Path:     field.NewPath("template"),
+}
+
+func podTemplates(deps api.Deps) *api.Kind {
+	rules := Rules{Pods: podspec.RulesOf(deps)}
+	return api.Define(api.Row[*corev1.PodTemplate]{
+		Name: "PodTemplate", Resource: "podtemplates",
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultPodTemplate,
+		Strategy: api.Strategy[*corev1.PodTemplate]{
+			PrepareCreate: podTemplateTemplate.Create(
+				func(_ context.Context, t *corev1.PodTemplate) { t.Generation = 1 }),
+			PrepareUpdate: podTemplateTemplate.Update(func(_ context.Context, new, old *corev1.PodTemplate) {
+				if !apiequality.Semantic.DeepEqual(new.Template, old.Template) {
+					new.Generation = old.Generation + 1
+				}
+			}),
+			Validate:            api.OfObject(rules.ValidatePodTemplate),
+			ValidateUpdate:      api.OfChange(rules.ValidatePodTemplateUpdate),
+			Warnings:            api.OfChange(podTemplateTemplate.Warnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+		},
+		Columns: PodTemplateColumns(),
+		Row:     PodTemplateRow,
+	})
+}
 
 // ControllerName checks the name of a controller, but not one to generate it from.
 func ControllerName(name string, prefix bool) []string {
@@ -103,8 +200,8 @@ func (r Rules) ValidateControllerUpdate(new, old *corev1.ReplicationController) 
 	return append(errs, unconverted(new, old)...)
 }
 
-// unconverted checks a change of a controller that stands for a replica set of which it can't say all: annotations tell what, and
-// that the selector has to stay if it is that.
+// unconverted checks a change of a controller that stands for a replica set of which it can't say all: annotations tell
+// what, and that the selector has to stay if it is that.
 func unconverted(new, old *corev1.ReplicationController) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(old.Annotations)) {
@@ -112,9 +209,11 @@ func unconverted(new, old *corev1.ReplicationController) field.ErrorList {
 		switch {
 		case !ok || !strings.HasPrefix(prefix, corev1.NonConvertibleAnnotationPrefix):
 		case !strings.Contains(name, "selector"):
-			errs = append(errs, &field.Error{Type: field.ErrorTypeNotFound, Field: name, BadValue: old.Annotations[key], Detail: "unknown non-convertible field"})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeNotFound, Field: name, BadValue: old.Annotations[key],
+				Detail: "unknown non-convertible field"})
 		case !maps.Equal(old.Spec.Selector, new.Spec.Selector):
-			errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), new.Spec.Selector, "cannot update non-convertible selector"))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), new.Spec.Selector,
+				"cannot update non-convertible selector"))
 		}
 	}
 	return errs
@@ -162,9 +261,12 @@ func ValidateControllerStatus(new, _ *corev1.ReplicationController) field.ErrorL
 	)
 	errs = append(errs, checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
 	return append(errs, checks.Limits(path,
-		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
 		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
-		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas,
+			MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas,
+			MaxName: "readyReplicas"},
 	)...)
 }

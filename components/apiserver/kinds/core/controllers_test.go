@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestControllersThatCannotBeConverted: annotations keep the selector, and any change from a controller of which nothing else is known.
+// TestControllersThatCannotBeConverted: annotations keep the selector, and any change from a controller of which
+// nothing else is known.
 func TestControllersThatCannotBeConverted(t *testing.T) {
 	const prefix = corev1.NonConvertibleAnnotationPrefix
 	const immutable = `spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector`
@@ -19,7 +20,8 @@ func TestControllersThatCannotBeConverted(t *testing.T) {
 		"other":    {map[string]string{"example.com/selector": "x"}, nil, nil},
 		"plain":    {map[string]string{prefix: "x"}, nil, nil},
 		"selector": {map[string]string{prefix + "/spec.selector": "x"}, nil, []string{immutable}},
-		"unknown": {map[string]string{prefix + "/spec.b": "x", prefix + "/spec.selector": "y"}, []string{`spec.b: Not found: "x": unknown non-convertible field`},
+		"unknown": {map[string]string{prefix + "/spec.b": "x", prefix + "/spec.selector": "y"},
+			[]string{`spec.b: Not found: "x": unknown non-convertible field`},
 			[]string{`spec.b: Not found: "x": unknown non-convertible field`, immutable}},
 	} {
 		old := &corev1.ReplicationController{}

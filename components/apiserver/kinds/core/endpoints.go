@@ -8,7 +8,6 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
-	"quintet.dev/quintet/components/apiserver/kinds/discovery"
 )
 
 // DefaultEndpoints sets the defaults of endpoints.
@@ -32,7 +31,8 @@ func EndpointsWarnings(e, _ *corev1.Endpoints) []string {
 			out = append(out, utilvalidation.GetWarningsForIP(at.Child("addresses").Index(j).Child("ip"), a.IP)...)
 		}
 		for j, a := range s.NotReadyAddresses {
-			out = append(out, utilvalidation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip"), a.IP)...)
+			out = append(out, utilvalidation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip"),
+				a.IP)...)
 		}
 	}
 	return out
@@ -67,9 +67,11 @@ func ValidateEndpoints(e *corev1.Endpoints) field.ErrorList {
 			for _, msg := range utilvalidation.IsValidPortNum(int(p.Port)) {
 				errs = append(errs, field.Invalid(at.Child("port"), p.Port, msg))
 			}
-			errs = append(errs, checks.OneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			errs = append(errs, checks.OneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP,
+				corev1.ProtocolSCTP)...)
 			if p.AppProtocol != nil {
-				errs = append(errs, checks.Text(*p.AppProtocol, at.Child("appProtocol"), utilvalidation.IsQualifiedName)...)
+				errs = append(errs, checks.Text(*p.AppProtocol, at.Child("appProtocol"),
+					utilvalidation.IsQualifiedName)...)
 			}
 		}
 	}
@@ -90,7 +92,7 @@ func validateEndpointAddresses(list []corev1.EndpointAddress, path *field.Path) 
 		if netutils.ParseIPSloppy(a.IP) == nil {
 			errs = append(errs, field.Invalid(at.Child("ip"), a.IP, "must be a valid IP address"))
 		}
-		errs = append(errs, discovery.NonSpecialIP(a.IP, at.Child("ip"))...)
+		errs = append(errs, checks.NonSpecialIP(a.IP, at.Child("ip"))...)
 	}
 	return errs
 }

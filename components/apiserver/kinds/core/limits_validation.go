@@ -68,7 +68,8 @@ func validateLimits(item *corev1.LimitRangeItem, at *field.Path) field.ErrorList
 			errs = append(errs, field.Forbidden(at.Child("default"), "may not be specified when `type` is 'Pod'"))
 		}
 		if len(item.DefaultRequest) > 0 {
-			errs = append(errs, field.Forbidden(at.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
+			errs = append(errs, field.Forbidden(at.Child("defaultRequest"),
+				"may not be specified when `type` is 'Pod'"))
 		}
 		bounds.Default, bounds.DefaultRequest = nil, nil
 	} else {
@@ -79,7 +80,8 @@ func validateLimits(item *corev1.LimitRangeItem, at *field.Path) field.ErrorList
 		_, min := item.Min[corev1.ResourceStorage]
 		_, max := item.Max[corev1.ResourceStorage]
 		if !min && !max {
-			errs = append(errs, field.Required(at.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
+			errs = append(errs, field.Required(at.Child("limits"),
+				"either minimum or maximum storage value is required, but neither was provided"))
 		}
 	}
 	check("maxLimitRequestRatio", item.MaxLimitRequestRatio)
@@ -142,7 +144,8 @@ func validateRatio(item *corev1.LimitRangeItem, n corev1.ResourceName, at *field
 	}
 	// Of whole numbers, as fractions would be off by the last bit: 300m is three times 100m.
 	if most := float64(high) / float64(low); asked > most {
-		errs = append(errs, field.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), most)))
+		errs = append(errs, field.Invalid(at, ratio.String(),
+			fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), most)))
 	}
 	return errs
 }

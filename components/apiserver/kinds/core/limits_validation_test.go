@@ -9,16 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestRatioOfLimits: that of the greatest to the smallest value may be asked for exactly, of parts and of what has no parts any more.
+// TestRatioOfLimits: that of the greatest to the smallest value may be asked for exactly, of parts and of what has no
+// parts any more.
 func TestRatioOfLimits(t *testing.T) {
 	for _, c := range []struct{ max, min, ratio, want string }{
 		{"300m", "100m", "3", ""},
 		{"600m", "200m", "3", ""},
-		{"300m", "100m", "3001m", `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "3001m": ratio 3001m is greater than max/min = 3.000000`},
+		{"300m", "100m", "3001m",
+			`spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "3001m": ratio 3001m is greater than max/min = 3.000000`},
 		{"1", "1", "1", ""},
 		{"9E", "3E", "3", ""},
-		{"9E", "3E", "4", `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "4": ratio 4 is greater than max/min = 3.000000`},
-		{"9E", "300m", "9200P", `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "9200P": ratio 9200P is greater than max/min = 9000000000000000000.000000`}, // where one has too many thousandths all are rounded up
+		{"9E", "3E", "4",
+			`spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "4": ratio 4 is greater than max/min = 3.000000`},
+		// where one has too many thousandths all are rounded up
+		{"9E", "300m", "9200P",
+			`spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "9200P": ratio 9200P is greater than max/min = 9000000000000000000.000000`},
 		{"1", "0", "9", ""},
 		{"1", "1", "900m", `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "900m": ratio 900m is less than 1`},
 	} {
@@ -27,7 +32,8 @@ func TestRatioOfLimits(t *testing.T) {
 		}
 		errs := ValidateLimitRange(&corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 			{Type: corev1.LimitTypeContainer, Max: of(c.max), Min: of(c.min), MaxLimitRequestRatio: of(c.ratio)}}}})
-		if got := errs.ToAggregate(); c.want == "" && got != nil || c.want != "" && (got == nil || got.Error() != c.want) {
+		if got := errs.ToAggregate(); c.want == "" && got != nil ||
+			c.want != "" && (got == nil || got.Error() != c.want) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -1,15 +1,72 @@
 package core
 
 import (
+	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var namespaceParts = api.Parts[*corev1.Namespace, corev1.NamespaceSpec, corev1.NamespaceStatus]{
+	Spec:   func(n *corev1.Namespace) *corev1.NamespaceSpec { return &n.Spec },
+	Status: func(n *corev1.Namespace) *corev1.NamespaceStatus { return &n.Status },
+}
+
+func namespaces() *api.Kind {
+	finalize := api.Strategy[*corev1.Namespace]{
+		PrepareUpdate:  namespaceParts.KeepStatus,
+		ValidateUpdate: api.OfChange(ValidateNamespaceFinalize),
+		Reset:          []string{"status"},
+	}.Erase(corev1.SchemeGroupVersion)
+	return api.Define(api.Row[*corev1.Namespace]{
+		Name: "Namespace", Resource: "namespaces", ShortNames: []string{"ns"}, Cluster: true,
+		Verbs:   []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultNamespace,
+		Strategy: api.Strategy[*corev1.Namespace]{
+			Meta: api.MetaAllInOrder,
+			PrepareCreate: func(_ context.Context, n *corev1.Namespace) {
+				n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+				if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
+					n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
+				}
+			},
+			PrepareUpdate: func(_ context.Context, new, old *corev1.Namespace) {
+				new.Spec.Finalizers = old.Spec.Finalizers
+				new.Status = old.Status
+			},
+			Validate:            api.OfObject(ValidateNamespace),
+			ValidateName:        validation.ValidateNamespaceName,
+			Canonicalize:        DefaultNamespace, // a generated name was not known before
+			UnconditionalUpdate: true,
+			Terminate:           func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating },
+			Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
+			StorePreconditions:  true,
+			ReturnDeleted:       true,
+			DocumentStatus:      true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*corev1.Namespace]{
+			PrepareUpdate:  namespaceParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateNamespaceStatusUpdate),
+			Reset:          []string{"spec"},
+		},
+		Subresources: []api.Subresource{{Name: "finalize", Verbs: []string{"update"}, Strategy: &finalize}},
+		Columns:      NamespaceColumns(),
+		Row:          NamespaceRow,
+		Fields: map[string]func(*corev1.Namespace) string{
+			"status.phase": func(n *corev1.Namespace) string { return string(n.Status.Phase) },
+		},
+	})
+}
 
 // DefaultNamespace labels a namespace with its name; it is active unless it says otherwise.
 func DefaultNamespace(n *corev1.Namespace) {
@@ -35,7 +92,7 @@ func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 	return errs
 }
 
-// ValidateNamespaceFinalize checks a change of the finalizers, through their own door.
+// ValidateNamespaceFinalize checks a change of the finalizers, through the subresource finalize.
 func ValidateNamespaceFinalize(new, _ *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for i, f := range new.Spec.Finalizers {
@@ -69,7 +126,8 @@ func finalizerName(name string, path *field.Path) field.ErrorList {
 		switch name {
 		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
 		default:
-			errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(path, name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

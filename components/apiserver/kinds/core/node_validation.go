@@ -31,7 +31,7 @@ func SyncPodCIDR(n *corev1.Node) {
 	}
 }
 
-// PrepareNodeCreate drops what kubelets were once configured with: nobody reads it any more.
+// PrepareNodeCreate drops dynamic kubelet configuration, which is no longer read.
 func PrepareNodeCreate(n *corev1.Node) { n.Spec.ConfigSource, n.Status.Config = nil, nil }
 
 // PrepareNodeUpdate keeps the status.
@@ -50,7 +50,7 @@ func PrepareNodeStatus(new, old *corev1.Node) {
 	}
 }
 
-// NodeWarnings tells of fields that nobody uses.
+// NodeWarnings warns of fields without effect.
 func NodeWarnings(n, _ *corev1.Node) []string {
 	var out []string
 	if n.Spec.ConfigSource != nil {
@@ -71,7 +71,8 @@ func ValidateNode(n *corev1.Node) field.ErrorList {
 	errs = append(errs, validateTaints(n.Spec.Taints, nodeTaints)...)
 	errs = append(errs, validateNodeResources(n)...)
 	if swap := n.Status.NodeInfo.Swap; swap != nil && swap.Capacity != nil && *swap.Capacity <= 0 {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), *swap.Capacity, "must be greater than zero"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), *swap.Capacity,
+			"must be greater than zero"))
 	}
 	errs = append(errs, validateDeclaredFeatures(n)...)
 	cidrs := field.NewPath("spec", "podCIDRs")
@@ -81,10 +82,12 @@ func ValidateNode(n *corev1.Node) field.ErrorList {
 	if len(n.Spec.PodCIDRs) > 1 {
 		dual, err := netutils.IsDualStackCIDRStrings(n.Spec.PodCIDRs)
 		if err != nil {
-			errs = append(errs, field.InternalError(cidrs, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%w", err)))
+			errs = append(errs, field.InternalError(cidrs,
+				fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%w", err)))
 		}
 		if !dual || len(n.Spec.PodCIDRs) > maxFamilies {
-			errs = append(errs, field.Invalid(cidrs, n.Spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
+			errs = append(errs, field.Invalid(cidrs, n.Spec.PodCIDRs,
+				"may specify no more than one CIDR for each IP family"))
 		}
 	}
 	return errs
@@ -114,7 +117,8 @@ func validateNodeAnnotations(n *corev1.Node) field.ErrorList {
 		if c := entry.PodSignature.PodController; c == nil {
 			errs = append(errs, field.Required(at, ""))
 		} else if !ptr.Deref(c.Controller, false) {
-			errs = append(errs, field.Invalid(at.Child("PodController", "Controller"), false, "must point to a controller"))
+			errs = append(errs, field.Invalid(at.Child("PodController", "Controller"), false,
+				"must point to a controller"))
 		}
 	}
 	return errs
@@ -149,7 +153,8 @@ func validateDeclaredFeatures(n *corev1.Node) field.ErrorList {
 			problem = featureForm
 		}
 		if problem != "" {
-			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: %s", name, problem)))
+			errs = append(errs, field.Invalid(path.Index(i), name,
+				fmt.Sprintf("invalid feature name %q: %s", name, problem)))
 		}
 		if i+1 == len(list) {
 			break
@@ -189,8 +194,8 @@ func validateTaints(list []corev1.Taint, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateNodeChange checks a change, also of the status: what identifies the node stays. Some of it repeats ValidateNode, as
-// upstream does.
+// ValidateNodeChange checks a change, also of the status: what identifies the node stays. Some of it repeats
+// ValidateNode, as upstream does.
 func ValidateNodeChange(new, old *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(new)
 	errs = append(errs, validateNodeResources(new)...)
@@ -216,7 +221,8 @@ func ValidateNodeChange(new, old *corev1.Node) field.ErrorList {
 		}
 	}
 	if old.Spec.ProviderID != "" && new.Spec.ProviderID != old.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(spec.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+		errs = append(errs, field.Forbidden(spec.Child("providerID"),
+			"node updates may not change providerID except from \"\" to valid"))
 	}
 	errs = append(errs, validateTaints(new.Spec.Taints, nodeTaints)...)
 	if new.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {

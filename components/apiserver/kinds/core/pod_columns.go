@@ -20,7 +20,9 @@ func PodColumns() show.Columns {
 	return show.Name().
 		String("Ready", "The aggregate readiness state of this pod for accepting traffic.").
 		String("Status", "The aggregate status of the containers in this pod.").
-		String("Restarts", "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.").
+		String("Restarts",
+			"The number of times the containers in this pod have been restarted and when the last container in this pod has "+
+				"restarted.").
 		Age().
 		Wide("IP", status["podIP"]).
 		Wide("Node", spec["nodeName"]).
@@ -47,7 +49,8 @@ func PodRow(p *corev1.Pod) []any {
 
 // PodRowConditions tells that a pod has ended.
 func PodRowConditions(p *corev1.Pod) []metav1.TableRowCondition {
-	c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(p.Status.Phase)}
+	c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue,
+		Reason: string(p.Status.Phase)}
 	switch p.Status.Phase {
 	case corev1.PodSucceeded:
 		c.Message = "The pod has completed successfully."

@@ -28,8 +28,10 @@ var running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 func TestPodRow(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	one := corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}
-	withInit := corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}, InitContainers: []corev1.Container{{Name: "i"}, {Name: "j"}}}
-	sidecar := corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}, InitContainers: []corev1.Container{{Name: "s", RestartPolicy: &always}}}
+	withInit := corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}},
+		InitContainers: []corev1.Container{{Name: "i"}, {Name: "j"}}}
+	sidecar := corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}},
+		InitContainers: []corev1.Container{{Name: "s", RestartPolicy: &always}}}
 	for _, tc := range []struct {
 		name    string
 		spec    corev1.PodSpec
@@ -39,33 +41,45 @@ func TestPodRow(t *testing.T) {
 	}{
 		{"pending", one, corev1.PodStatus{Phase: "Pending"}, false, []any{"0/1", "Pending", "0"}},
 		{"gated", one, corev1.PodStatus{Phase: "Pending", Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Reason: corev1.PodReasonSchedulingGated}}}, false, []any{"0/1", "SchedulingGated", "0"}},
-		{"creating", one, corev1.PodStatus{Phase: "Pending", ContainerStatuses: []corev1.ContainerStatus{{State: waiting("ContainerCreating")}}},
+			{Type: corev1.PodScheduled, Reason: corev1.PodReasonSchedulingGated}}}, false,
+			[]any{"0/1", "SchedulingGated", "0"}},
+		{"creating", one, corev1.PodStatus{Phase: "Pending",
+			ContainerStatuses: []corev1.ContainerStatus{{State: waiting("ContainerCreating")}}},
 			false, []any{"0/1", "ContainerCreating", "0"}},
-		{"running", one, corev1.PodStatus{Phase: "Running", ContainerStatuses: []corev1.ContainerStatus{{Ready: true, State: running}}},
+		{"running", one, corev1.PodStatus{Phase: "Running",
+			ContainerStatuses: []corev1.ContainerStatus{{Ready: true, State: running}}},
 			false, []any{"1/1", "Running", "0"}},
-		{"restarted", one, corev1.PodStatus{Phase: "Running", ContainerStatuses: []corev1.ContainerStatus{{Ready: true, State: running, RestartCount: 3,
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ago(5 * time.Minute)}}}}},
+		{"restarted", one, corev1.PodStatus{Phase: "Running",
+			ContainerStatuses: []corev1.ContainerStatus{{Ready: true, State: running, RestartCount: 3,
+				LastTerminationState: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{FinishedAt: ago(5 * time.Minute)}}}}},
 			false, []any{"1/1", "Running", "3 (5m ago)"}},
-		{"crashing", one, corev1.PodStatus{Phase: "Running", ContainerStatuses: []corev1.ContainerStatus{{State: waiting("CrashLoopBackOff"), RestartCount: 2}}},
+		{"crashing", one, corev1.PodStatus{Phase: "Running",
+			ContainerStatuses: []corev1.ContainerStatus{{State: waiting("CrashLoopBackOff"), RestartCount: 2}}},
 			false, []any{"0/1", "CrashLoopBackOff", "2"}},
-		{"completed", one, corev1.PodStatus{Phase: "Succeeded", ContainerStatuses: []corev1.ContainerStatus{{State: ended(0, "Completed")}}},
+		{"completed", one, corev1.PodStatus{Phase: "Succeeded",
+			ContainerStatuses: []corev1.ContainerStatus{{State: ended(0, "Completed")}}},
 			false, []any{"0/1", "Completed", "0"}},
-		{"exit code", one, corev1.PodStatus{Phase: "Failed", ContainerStatuses: []corev1.ContainerStatus{{State: ended(7, "")}}},
+		{"exit code", one, corev1.PodStatus{Phase: "Failed",
+			ContainerStatuses: []corev1.ContainerStatus{{State: ended(7, "")}}},
 			false, []any{"0/1", "ExitCode:7", "0"}},
 		{"init at work", withInit, corev1.PodStatus{Phase: "Pending", InitContainerStatuses: []corev1.ContainerStatus{
-			{Name: "i", State: ended(0, "Completed")}, {Name: "j", State: running}}}, false, []any{"0/1", "Init:1/2", "0"}},
+			{Name: "i", State: ended(0, "Completed")}, {Name: "j", State: running}}}, false,
+			[]any{"0/1", "Init:1/2", "0"}},
 		{"init failed", withInit, corev1.PodStatus{Phase: "Pending", InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "i", State: ended(1, "Error"), RestartCount: 1}}}, false, []any{"0/1", "Init:Error", "1"}},
 		{"sidecar", sidecar, corev1.PodStatus{Phase: "Running",
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "s", State: running, Started: new(true), Ready: true}},
-			ContainerStatuses:     []corev1.ContainerStatus{{Ready: true, State: running}}}, false, []any{"2/2", "Running", "0"}},
+			InitContainerStatuses: []corev1.ContainerStatus{
+				{Name: "s", State: running, Started: new(true), Ready: true}},
+			ContainerStatuses: []corev1.ContainerStatus{{Ready: true, State: running}}}, false,
+			[]any{"2/2", "Running", "0"}},
 		{"terminating", one, corev1.PodStatus{Phase: "Running"}, true, []any{"0/1", "Terminating", "0"}},
 		{"lost", one, corev1.PodStatus{Phase: "Running", Reason: "NodeLost"}, true, []any{"0/1", "Unknown", "0"}},
 		{"evicted", one, corev1.PodStatus{Phase: "Failed", Reason: "Evicted"}, false, []any{"0/1", "Evicted", "0"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: ago(90 * time.Second)}, Spec: tc.spec, Status: tc.status}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: ago(90 * time.Second)},
+				Spec: tc.spec, Status: tc.status}
 			if tc.deleted {
 				at := ago(0)
 				p.DeletionTimestamp = &at
@@ -82,8 +96,9 @@ func TestPodRow(t *testing.T) {
 func TestServiceRow(t *testing.T) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", CreationTimestamp: ago(time.Hour)},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIPs: []string{"10.0.0.1"}, Selector: map[string]string{"b": "2", "a": "1"},
-			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 53, Protocol: "UDP"}}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIPs: []string{"10.0.0.1"},
+			Selector: map[string]string{"b": "2", "a": "1"},
+			Ports:    []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 53, Protocol: "UDP"}}},
 	}
 	want := []any{"s", "LoadBalancer", "10.0.0.1", "<pending>", "80:30080/TCP,53/UDP", "60m", "a=1,b=2"}
 	if row := show.At(ServiceRow(s), now); !reflect.DeepEqual(row, want) {
@@ -93,15 +108,17 @@ func TestServiceRow(t *testing.T) {
 
 func TestNodeRow(t *testing.T) {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/a": ""}},
-		Spec:       corev1.NodeSpec{Unschedulable: true},
+		ObjectMeta: metav1.ObjectMeta{Name: "n",
+			Labels: map[string]string{"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/a": ""}},
+		Spec: corev1.NodeSpec{Unschedulable: true},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "1.2.3.4"}},
 			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1"},
 		},
 	}
-	want := []any{"n", "Ready,SchedulingDisabled", "a,worker", "<unknown>", "v1", "1.2.3.4", "<none>", "<unknown>", "<unknown>", "<unknown>"}
+	want := []any{"n", "Ready,SchedulingDisabled", "a,worker", "<unknown>", "v1", "1.2.3.4", "<none>", "<unknown>",
+		"<unknown>", "<unknown>"}
 	if row := show.At(NodeRow(n), now); !reflect.DeepEqual(row, want) {
 		t.Errorf("got  %v\nwant %v", row, want)
 	}

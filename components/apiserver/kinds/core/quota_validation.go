@@ -16,7 +16,8 @@ import (
 
 var (
 	quotaScopes = sets.New(corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating,
-		corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass,
+		corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
+		corev1.ResourceQuotaScopePriorityClass,
 		corev1.ResourceQuotaScopeCrossNamespacePodAffinity, corev1.ResourceQuotaScopeVolumeAttributesClass)
 	// computeResources are those that pods ask for, as far as scopes may go with them.
 	computeResources = sets.New(corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceLimitsCPU,
@@ -60,7 +61,8 @@ func misfits(s corev1.ResourceQuotaScope, hard corev1.ResourceList) int {
 
 func scopeFits(s corev1.ResourceQuotaScope, n corev1.ResourceName) bool {
 	switch s {
-	case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeNotBestEffort,
+	case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating,
+		corev1.ResourceQuotaScopeNotBestEffort,
 		corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return n == corev1.ResourcePods || computeResources.Has(n)
 	case corev1.ResourceQuotaScopeBestEffort:
@@ -98,22 +100,26 @@ func validateScopeSelector(q *corev1.ResourceQuota, at *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(at, checks.Unversioned(q.Spec.ScopeSelector), notForResource))
 		}
 		switch r.ScopeName {
-		case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeTerminating,
+		case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
+			corev1.ResourceQuotaScopeTerminating,
 			corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 			if r.Operator != corev1.ScopeSelectorOpExists {
-				errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "must be 'Exists' when scope is any of "+
-					"ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "+
-					"ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+				errs = append(errs, field.Invalid(at.Child("operator"), r.Operator,
+					"must be 'Exists' when scope is any of "+
+						"ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "+
+						"ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
 			}
 		}
 		switch r.Operator {
 		case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(at.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+				errs = append(errs, field.Required(at.Child("values"),
+					"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
 			}
 		case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 			if len(r.Values) != 0 {
-				errs = append(errs, field.Invalid(at.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+				errs = append(errs, field.Invalid(at.Child("values"), r.Values,
+					"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
 			}
 		default:
 			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -152,7 +158,8 @@ func ValidateQuotaUpdate(new, old *corev1.ResourceQuota) field.ErrorList {
 
 // ValidateQuotaStatus checks a change of the status.
 func ValidateQuotaStatus(new, _ *corev1.ResourceQuota) field.ErrorList {
-	return append(quotaList(new.Status.Hard, field.NewPath("status", "hard")), quotaList(new.Status.Used, field.NewPath("status", "used"))...)
+	return append(quotaList(new.Status.Hard, field.NewPath("status", "hard")),
+		quotaList(new.Status.Used, field.NewPath("status", "used"))...)
 }
 
 // QuotaWarnings tells, of a new quota, where it gives more to requests than to limits.
@@ -161,7 +168,8 @@ func QuotaWarnings(q, old *corev1.ResourceQuota) []string {
 		return nil
 	}
 	var out []string
-	for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {
+	for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage,
+		corev1.ResourceEphemeralStorage} {
 		name := corev1.DefaultResourceRequestsPrefix + n
 		request, ok := q.Spec.Hard[name]
 		if !ok && (n == corev1.ResourceCPU || n == corev1.ResourceMemory) {
@@ -170,7 +178,8 @@ func QuotaWarnings(q, old *corev1.ResourceQuota) []string {
 		}
 		limit, limited := q.Spec.Hard["limits."+n]
 		if ok && limited && request.Cmp(limit) > 0 {
-			out = append(out, fmt.Sprintf("ResourceQuota %s (%s) should be less than limits.%s (%s)", name, request.String(), n, limit.String()))
+			out = append(out, fmt.Sprintf("ResourceQuota %s (%s) should be less than limits.%s (%s)", name,
+				request.String(), n, limit.String()))
 		}
 	}
 	return out

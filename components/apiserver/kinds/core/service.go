@@ -1,13 +1,87 @@
 package core
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
+
+var serviceParts = api.Parts[*corev1.Service, corev1.ServiceSpec, corev1.ServiceStatus]{
+	Spec:   func(s *corev1.Service) *corev1.ServiceSpec { return &s.Spec },
+	Status: func(s *corev1.Service) *corev1.ServiceStatus { return &s.Status },
+}
+
+func services(deps api.Deps) *api.Kind {
+	s := api.Strategy[*corev1.Service]{
+		PrepareCreate:       func(_ context.Context, s *corev1.Service) { PrepareServiceCreate(s) },
+		PrepareUpdate:       func(_ context.Context, new, old *corev1.Service) { PrepareServiceUpdate(new, old) },
+		Validate:            api.OfObject(ValidateService),
+		ValidateUpdate:      api.OfChange(ValidateServiceUpdate),
+		ValidateName:        validation.NameIsDNSLabel,
+		Warnings:            api.OfChange(ServiceWarnings),
+		Canonicalize:        CanonicalService,
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+		ReturnDeleted:       true,
+		Reset:               []string{"status"},
+	}
+	primary := func() corev1.IPFamily { return corev1.IPv4Protocol }
+	if deps.StrictServiceNames {
+		s.ValidateName = validation.NameIsDNS1035Label
+	}
+	if deps.Services != nil {
+		s.Allocate, primary = deps.Services.Allocate, deps.Services.Primary
+	}
+	return api.Define(api.Row[*corev1.Service]{
+		Name: "Service", Resource: "services", ShortNames: []string{"svc"}, Categories: []string{"all"},
+		Prefix:   "services/specs",
+		Hub:      corev1.SchemeGroupVersion,
+		Default:  DefaultService,
+		OnRead:   func(s *corev1.Service) { CompleteService(s, primary()) },
+		Strategy: s,
+		Status: &api.Strategy[*corev1.Service]{
+			PrepareUpdate:  serviceParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateServiceStatus),
+			Warnings:       api.OfChange(ServiceStatusWarnings),
+			Reset:          []string{"spec"},
+			CreateOnUpdate: true,
+		},
+		Subresources: []api.Subresource{api.Handled("proxy", "create", "delete", "get", "patch", "update")},
+		Columns:      ServiceColumns(),
+		Row:          ServiceRow,
+		Fields: map[string]func(*corev1.Service) string{
+			"spec.clusterIP": func(s *corev1.Service) string { return s.Spec.ClusterIP },
+			"spec.type":      func(s *corev1.Service) string { return string(s.Spec.Type) },
+		},
+	})
+}
+
+func endpoints() *api.Kind {
+	return api.Define(api.Row[*corev1.Endpoints]{
+		Name: "Endpoints", Resource: "endpoints", ShortNames: []string{"ep"},
+		Prefix:  "services/endpoints",
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultEndpoints,
+		Strategy: api.Strategy[*corev1.Endpoints]{
+			Meta:                api.MetaAll,
+			Validate:            api.OfObject(ValidateEndpoints),
+			ValidateUpdate:      api.OfChange(ValidateEndpointsUpdate),
+			Warnings:            api.OfChange(EndpointsWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			CreateOnUpdate:      true,
+			UnconditionalUpdate: true,
+		},
+		Columns: EndpointsColumns(),
+		Row:     EndpointsRow,
+	})
+}
 
 // affinityTimeout is how long a client stays with one endpoint unless told otherwise, in seconds.
 const affinityTimeout = int32(3 * 60 * 60)
@@ -23,7 +97,8 @@ func DefaultService(s *corev1.Service) {
 		c := spec.SessionAffinityConfig
 		if c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
 			timeout := affinityTimeout
-			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
+			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 		}
 	}
 	setString(&spec.Type, corev1.ServiceTypeClusterIP)
@@ -127,7 +202,7 @@ func CanonicalService(s *corev1.Service) {
 	}
 }
 
-// takesNodePorts reports whether ports of such a service may have ports on nodes, whoever chooses them.
+// takesNodePorts reports whether ports of such a service may have node ports, allocated or chosen by the client.
 func takesNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }

@@ -54,15 +54,18 @@ func validateClusterIPs(s, old *corev1.Service, path *field.Path) field.ErrorLis
 	}
 	if len(spec.ClusterIPs) > 1 {
 		if dual, err := netutils.IsDualStackIPStrings(spec.ClusterIPs); err != nil || !dual {
-			errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+			errs = append(errs, field.Invalid(ips, spec.ClusterIPs,
+				"may specify no more than one IP for each IP family"))
 		}
 	}
-	if headless(s) {
+	if Headless(s) {
 		return errs
 	}
 	for i, ip := range spec.ClusterIPs[:min(len(spec.ClusterIPs), len(spec.IPFamilies))] {
-		if f := spec.IPFamilies[i]; f == corev1.IPv4Protocol && netutils.IsIPv6String(ip) || f == corev1.IPv6Protocol && !netutils.IsIPv6String(ip) {
-			errs = append(errs, field.Invalid(ips.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", f, i)))
+		if f := spec.IPFamilies[i]; f == corev1.IPv4Protocol && netutils.IsIPv6String(ip) ||
+			f == corev1.IPv6Protocol && !netutils.IsIPv6String(ip) {
+			errs = append(errs, field.Invalid(ips.Index(i), ip,
+				fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", f, i)))
 		}
 	}
 	return errs
@@ -94,7 +97,7 @@ func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLis
 
 // validateAddressChange checks that addresses stay; only the second one may come and go, and with it its family.
 func validateAddressChange(new, old *corev1.Service, path *field.Path) field.ErrorList {
-	if !NeedsClusterIP(new) || !NeedsClusterIP(old) || headless(new) && headless(old) {
+	if !NeedsClusterIP(new) || !NeedsClusterIP(old) || Headless(new) && Headless(old) {
 		return nil
 	}
 	var errs field.ErrorList
@@ -115,9 +118,10 @@ func validateAddressChange(new, old *corev1.Service, path *field.Path) field.Err
 		errs = append(errs, field.Invalid(ips.Index(0), is, keptForever))
 	}
 	if len(is) == 1 && len(was) > 1 && !single {
-		errs = append(errs, field.Invalid(policy, new.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP"))
+		errs = append(errs, field.Invalid(policy, new.Spec.IPFamilyPolicy,
+			"must be set to 'SingleStack' when releasing the secondary clusterIP"))
 	}
-	if headless(new) || headless(old) {
+	if Headless(new) || Headless(old) {
 		return errs
 	}
 	return append(errs, validateFamilyChange(new, old, path, single)...)

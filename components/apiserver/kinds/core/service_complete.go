@@ -5,8 +5,8 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// CompleteService fills in what was not stored before services had several addresses and families, and drops what external names
-// were once defaulted to. primary is the family of services that ask for none.
+// CompleteService fills in what was not stored before services had several addresses and families, and drops what
+// external names were once defaulted to. primary is the family of services that ask for none.
 func CompleteService(s *corev1.Service, primary corev1.IPFamily) {
 	SyncClusterIPs(s, nil)
 	if NeedsClusterIP(s) && len(s.Spec.IPFamilies) == 0 {
@@ -22,7 +22,7 @@ func completeFamilies(s *corev1.ServiceSpec, primary corev1.IPFamily) {
 		for _, ip := range s.ClusterIPs {
 			families = append(families, familyOf(ip))
 		}
-	case len(s.Selector) == 0: // nobody knows of which families its endpoints are
+	case len(s.Selector) == 0: // the families of its endpoints are unknown
 		families = []corev1.IPFamily{primary, corev1.IPv6Protocol}
 		if primary == corev1.IPv6Protocol {
 			families[1] = corev1.IPv4Protocol

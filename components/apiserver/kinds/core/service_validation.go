@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
-	"quintet.dev/quintet/components/apiserver/kinds/discovery"
 )
 
 const (
@@ -35,7 +34,8 @@ func ValidateServiceUpdate(new, old *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), is, keptForever))
 	}
 	errs = append(errs, validateLoadBalancerClass(new, path.Child("loadBalancerClass"))...)
-	if NeedsHealthCheckPort(old) && NeedsHealthCheckPort(new) && new.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
+	if NeedsHealthCheckPort(old) && NeedsHealthCheckPort(new) &&
+		new.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(path.Child("healthCheckNodePort"), "field is immutable"))
 	}
 	return append(errs, validateService(new, old)...)
@@ -49,7 +49,7 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 		old = &corev1.Service{}
 	}
 	errs := validateTopologyAnnotations(s)
-	if len(spec.Ports) == 0 && !headless(s) && spec.Type != corev1.ServiceTypeExternalName {
+	if len(spec.Ports) == 0 && !Headless(s) && spec.Type != corev1.ServiceTypeExternalName {
 		errs = append(errs, field.Required(ports, ""))
 	}
 	errs = append(errs, validateForType(s, path)...)
@@ -64,10 +64,11 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 		if more := utilvalidation.IsValidIPForLegacyField(at, ip, true, old.Spec.ExternalIPs); len(more) > 0 {
 			errs = append(errs, more...)
 		} else {
-			errs = append(errs, discovery.NonSpecialIP(ip, at)...)
+			errs = append(errs, checks.NonSpecialIP(ip, at)...)
 		}
 	}
-	errs = append(errs, checks.OneOf(spec.Type, path.Child("type"), corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort,
+	errs = append(errs, checks.OneOf(spec.Type, path.Child("type"), corev1.ServiceTypeClusterIP,
+		corev1.ServiceTypeNodePort,
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)...)
 	errs = append(errs, validatePortsTogether(spec, ports)...)
 	errs = append(errs, validateSourceRanges(s, old, path)...)
@@ -75,7 +76,8 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), onlyLoadBalancer))
 	}
 	if isLoadBalancer(s) && spec.AllocateLoadBalancerNodePorts == nil {
-		errs = append(errs, field.Required(field.NewPath("allocateLoadBalancerNodePorts"), "")) // the path is upstream's
+		// the path is upstream's
+		errs = append(errs, field.Required(field.NewPath("allocateLoadBalancerNodePorts"), ""))
 	}
 	errs = append(errs, validateLoadBalancerClass(s, path.Child("loadBalancerClass"))...)
 	return append(errs, validateTraffic(s, path)...)
@@ -83,16 +85,19 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 
 func isLoadBalancer(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer }
 
-func headless(s *corev1.Service) bool {
-	return len(s.Spec.ClusterIPs) == 1 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
+// Headless reports whether the Service wants no cluster IP. Further addresses after None are refused elsewhere.
+func Headless(s *corev1.Service) bool {
+	return len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
 }
 
 func validateTopologyAnnotations(s *corev1.Service) field.ErrorList {
 	hints, has := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	mode, hasMode := s.Annotations[corev1.AnnotationTopologyMode]
 	if has && hasMode && hints != mode {
-		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.AnnotationTopologyMode), mode,
-			fmt.Sprintf("must match annotations[%s] when both are specified", corev1.DeprecatedAnnotationTopologyAwareHints))}
+		return field.ErrorList{field.Invalid(
+			field.NewPath("metadata", "annotations").Key(corev1.AnnotationTopologyMode), mode,
+			fmt.Sprintf("must match annotations[%s] when both are specified",
+				corev1.DeprecatedAnnotationTopologyAwareHints))}
 	}
 	return nil
 }
@@ -100,7 +105,7 @@ func validateTopologyAnnotations(s *corev1.Service) field.ErrorList {
 func validateForType(s *corev1.Service, path *field.Path) field.ErrorList {
 	spec := &s.Spec
 	if spec.Type != corev1.ServiceTypeExternalName {
-		if headless(s) && takesNodePorts(s) {
+		if Headless(s) && takesNodePorts(s) {
 			return field.ErrorList{field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone,
 				fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))}
 		}
@@ -111,7 +116,8 @@ func validateForType(s *corev1.Service, path *field.Path) field.ErrorList {
 		name string
 		set  bool
 	}{
-		{"clusterIPs", len(spec.ClusterIPs) > 0}, {"ipFamilies", len(spec.IPFamilies) > 0}, {"ipFamilyPolicy", spec.IPFamilyPolicy != nil},
+		{"clusterIPs", len(spec.ClusterIPs) > 0}, {"ipFamilies", len(spec.IPFamilies) > 0},
+		{"ipFamilyPolicy", spec.IPFamilyPolicy != nil},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name), "may not be set for ExternalName services"))
@@ -142,7 +148,8 @@ func validateEachPort(ports []corev1.ServicePort, path *field.Path) field.ErrorL
 		for _, msg := range utilvalidation.IsValidPortNum(int(p.Port)) {
 			errs = append(errs, field.Invalid(at.Child("port"), p.Port, msg))
 		}
-		errs = append(errs, checks.OneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		errs = append(errs, checks.OneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP,
+			corev1.ProtocolSCTP)...)
 		errs = append(errs, targetPort(p.TargetPort, at.Child("targetPort"))...)
 		if p.AppProtocol != nil {
 			errs = append(errs, checks.Text(*p.AppProtocol, at.Child("appProtocol"), utilvalidation.IsQualifiedName)...)
@@ -157,7 +164,8 @@ func validatePortsTogether(spec *corev1.ServiceSpec, path *field.Path) field.Err
 	if spec.Type == corev1.ServiceTypeClusterIP {
 		for i, p := range spec.Ports {
 			if p.NodePort != 0 {
-				errs = append(errs, field.Forbidden(path.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+				errs = append(errs, field.Forbidden(path.Index(i).Child("nodePort"),
+					"may not be used when `type` is 'ClusterIP'"))
 			}
 		}
 	}
@@ -191,13 +199,15 @@ func targetPort(p intstr.IntOrString, at *field.Path) field.ErrorList {
 }
 
 func validateAffinity(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	errs := checks.OneOf(spec.SessionAffinity, path.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	errs := checks.OneOf(spec.SessionAffinity, path.Child("sessionAffinity"), corev1.ServiceAffinityClientIP,
+		corev1.ServiceAffinityNone)
 	at := path.Child("sessionAffinityConfig")
 	c := spec.SessionAffinityConfig
 	switch spec.SessionAffinity {
 	case corev1.ServiceAffinityClientIP:
 		if c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil { // defaulting leaves none of these out
-			return append(errs, field.Required(at, fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+			return append(errs, field.Required(at,
+				fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
 		}
 		if t := *c.ClientIP.TimeoutSeconds; t <= 0 || t > maxAffinity {
 			errs = append(errs, field.Invalid(at.Child("clientIP", "timeoutSeconds"), t,
@@ -205,7 +215,8 @@ func validateAffinity(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLis
 		}
 	case corev1.ServiceAffinityNone:
 		if c != nil {
-			errs = append(errs, field.Forbidden(at, fmt.Sprintf("must not be set when session affinity is %s", corev1.ServiceAffinityNone)))
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("must not be set when session affinity is %s", corev1.ServiceAffinityNone)))
 		}
 	}
 	return errs
@@ -230,12 +241,14 @@ func validateSourceRanges(s, old *corev1.Service, path *field.Path) field.ErrorL
 			known = append(known, strings.TrimSpace(r))
 		}
 		for i, r := range s.Spec.LoadBalancerSourceRanges {
-			errs = append(errs, utilvalidation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(r), true, known)...)
+			errs = append(errs, utilvalidation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(r), true,
+				known)...)
 		}
 		return errs
 	}
 	was, had := old.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
-	if text = strings.TrimSpace(text); text == "" || had && was == s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] {
+	if text = strings.TrimSpace(text); text == "" ||
+		had && was == s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] {
 		return errs
 	}
 	for r := range strings.SplitSeq(text, ",") {
@@ -261,7 +274,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	etp := path.Child("externalTrafficPolicy")
 	if !ReachedFromOutside(s) {
 		if spec.ExternalTrafficPolicy != "" {
-			errs = append(errs, field.Invalid(etp, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+			errs = append(errs, field.Invalid(etp, spec.ExternalTrafficPolicy,
+				"may only be set for externally-accessible services"))
 		}
 	} else {
 		errs = append(errs, checks.OneOf(spec.ExternalTrafficPolicy, etp,
@@ -271,7 +285,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	switch n := spec.HealthCheckNodePort; {
 	case !NeedsHealthCheckPort(s):
 		if n != 0 {
-			errs = append(errs, field.Invalid(port, n, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+			errs = append(errs, field.Invalid(port, n,
+				"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 		}
 	case n == 0:
 		errs = append(errs, field.Required(port, ""))
@@ -287,10 +302,12 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 		}
 	} else if *p != corev1.ServiceInternalTrafficPolicyCluster && *p != corev1.ServiceInternalTrafficPolicyLocal {
 		errs = append(errs, field.NotSupported(itp, *p,
-			[]corev1.ServiceInternalTrafficPolicy{corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal}))
+			[]corev1.ServiceInternalTrafficPolicy{corev1.ServiceInternalTrafficPolicyCluster,
+				corev1.ServiceInternalTrafficPolicyLocal}))
 	}
 	if d := spec.TrafficDistribution; d != nil {
-		errs = append(errs, checks.In(*d, path.Child("trafficDistribution"), corev1.ServiceTrafficDistributionPreferClose,
+		errs = append(errs, checks.In(*d, path.Child("trafficDistribution"),
+			corev1.ServiceTrafficDistributionPreferClose,
 			corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)...)
 	}
 	return errs
@@ -320,12 +337,14 @@ func ValidateServiceStatus(new, old *corev1.Service) field.ErrorList {
 		case i.IPMode != nil && i.IP == "":
 			errs = append(errs, field.Forbidden(mode, "may not be specified when `ip` is not set"))
 		case i.IPMode != nil:
-			errs = append(errs, checks.In(*i.IPMode, mode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
+			errs = append(errs, checks.In(*i.IPMode, mode, corev1.LoadBalancerIPModeProxy,
+				corev1.LoadBalancerIPModeVIP)...)
 		}
 		if i.Hostname != "" {
 			errs = append(errs, checks.Text(i.Hostname, at.Child("hostname"), utilvalidation.IsDNS1123Subdomain)...)
 			if netutils.ParseIPSloppy(i.Hostname) != nil {
-				errs = append(errs, field.Invalid(at.Child("hostname"), i.Hostname, "must be a DNS name, not an IP address"))
+				errs = append(errs, field.Invalid(at.Child("hostname"), i.Hostname,
+					"must be a DNS name, not an IP address"))
 			}
 		}
 	}

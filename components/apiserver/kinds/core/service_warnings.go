@@ -20,7 +20,8 @@ func ServiceWarnings(s, _ *corev1.Service) []string {
 		}
 	}
 	_, hints := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
-	say(hints, "annotation %s is deprecated, please use %s instead", corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode)
+	say(hints, "annotation %s is deprecated, please use %s instead", corev1.DeprecatedAnnotationTopologyAwareHints,
+		corev1.AnnotationTopologyMode)
 	if spec.ClusterIP != "" && spec.ClusterIP != corev1.ClusterIPNone {
 		for i, ip := range spec.ClusterIPs {
 			out = append(out, utilvalidation.GetWarningsForIP(path.Child("clusterIPs").Index(i), ip)...)
@@ -28,21 +29,26 @@ func ServiceWarnings(s, _ *corev1.Service) []string {
 	}
 	say(none && spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
 	say(none && len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
-	say(none && spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
+	say(none && spec.SessionAffinity != corev1.ServiceAffinityNone,
+		"spec.SessionAffinity is ignored for headless services")
 	for i, ip := range spec.ExternalIPs {
 		out = append(out, utilvalidation.GetWarningsForIP(path.Child("externalIPs").Index(i), ip)...)
 	}
-	say(len(spec.ExternalIPs) > 0 && !none && !external, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+	say(len(spec.ExternalIPs) > 0 && !none && !external,
+		"spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	if spec.LoadBalancerIP != "" {
 		out = append(out, utilvalidation.GetWarningsForIP(path.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
 	}
 	for i, cidr := range spec.LoadBalancerSourceRanges {
 		out = append(out, utilvalidation.GetWarningsForCIDR(path.Child("loadBalancerSourceRanges").Index(i), cidr)...)
 	}
-	say(external && len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName)
-	say(!external && spec.ExternalName != "", "spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName)
+	say(external && len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored when spec.type is %q",
+		corev1.ServiceTypeExternalName)
+	say(!external && spec.ExternalName != "", "spec.externalName is ignored when spec.type is not %q",
+		corev1.ServiceTypeExternalName)
 	say(spec.TrafficDistribution != nil && *spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose,
-		"spec.trafficDistribution: %q is deprecated; use %q", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone)
+		"spec.trafficDistribution: %q is deprecated; use %q", corev1.ServiceTrafficDistributionPreferClose,
+		corev1.ServiceTrafficDistributionPreferSameZone)
 	return out
 }
 

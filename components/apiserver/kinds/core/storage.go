@@ -1,16 +1,100 @@
 package core
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var volumeParts = api.Parts[*corev1.PersistentVolume, corev1.PersistentVolumeSpec, corev1.PersistentVolumeStatus]{
+	Spec:   func(v *corev1.PersistentVolume) *corev1.PersistentVolumeSpec { return &v.Spec },
+	Status: func(v *corev1.PersistentVolume) *corev1.PersistentVolumeStatus { return &v.Status },
+}
+
+func persistentVolumes(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*corev1.PersistentVolume]{
+		Name: "PersistentVolume", Resource: "persistentvolumes", ShortNames: []string{"pv"}, Cluster: true,
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultVolume,
+		Strategy: api.Strategy[*corev1.PersistentVolume]{
+			PrepareCreate: func(_ context.Context, v *corev1.PersistentVolume) {
+				now := metav1.NewTime(deps.Now())
+				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
+			},
+			PrepareUpdate: volumeParts.KeepStatus,
+			Validate:      api.OfObject(ValidateVolume),
+			ValidateAmong: func(_ context.Context, new, old *corev1.PersistentVolume,
+				meta api.MetaErrors) field.ErrorList {
+				return slices.Concat(meta.Object, ValidateVolumeAfter(new, old), meta.Object,
+					ValidateVolumeUpdate(new, old))
+			},
+			Warnings:            api.OfChange(VolumeWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*corev1.PersistentVolume]{
+			PrepareUpdate: func(ctx context.Context, new, old *corev1.PersistentVolume) {
+				volumeParts.StatusUpdate(ctx, new, old)
+				PrepareVolumeStatus(new, old, deps.Now())
+			},
+			Reset: []string{"spec"},
+		},
+		Columns: VolumeColumns(),
+		Row:     VolumeRow,
+	})
+}
+
+var claimParts = api.Parts[*corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimSpec,
+	corev1.PersistentVolumeClaimStatus]{
+	Spec:   func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimSpec { return &c.Spec },
+	Status: func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimStatus { return &c.Status },
+}
+
+func persistentVolumeClaims() *api.Kind {
+	return api.Define(api.Row[*corev1.PersistentVolumeClaim]{
+		Name: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
+		Hub:     corev1.SchemeGroupVersion,
+		Default: DefaultClaim,
+		OnRead:  func(c *corev1.PersistentVolumeClaim) { NormalizeSource(&c.Spec, &c.Spec) },
+		Strategy: api.Strategy[*corev1.PersistentVolumeClaim]{
+			Meta: api.MetaAll,
+			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
+				c.Status = corev1.PersistentVolumeClaimStatus{} // pending is what readers make of it
+				NormalizeSource(&c.Spec, nil)
+			},
+			PrepareUpdate: func(ctx context.Context, new, old *corev1.PersistentVolumeClaim) {
+				claimParts.KeepStatus(ctx, new, old)
+				NormalizeSource(&new.Spec, &old.Spec)
+			},
+			Validate:            api.OfObject(ValidateClaim),
+			ValidateUpdate:      api.OfChange(ValidateClaimUpdate),
+			Warnings:            api.OfChange(ClaimWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*corev1.PersistentVolumeClaim]{
+			PrepareUpdate:  claimParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateClaimStatus),
+			Reset:          []string{"spec"},
+		},
+		Columns: ClaimColumns(),
+		Row:     ClaimRow,
+	})
+}
 
 // DefaultVolume sets the defaults of a persistent volume.
 func DefaultVolume(v *corev1.PersistentVolume) {
@@ -44,13 +128,14 @@ func DefaultVolumeSource(s *corev1.PersistentVolumeSource) {
 	}
 }
 
-// PrepareVolumeStatus notes when the phase changed, where whoever changes it doesn't say.
+// PrepareVolumeStatus sets the time of a phase change, where the writer doesn't.
 func PrepareVolumeStatus(new, old *corev1.PersistentVolume, now time.Time) {
 	is, was := &new.Status, &old.Status
 	switch {
 	case is.Phase == was.Phase && is.LastPhaseTransitionTime == nil:
 		is.LastPhaseTransitionTime = was.LastPhaseTransitionTime
-	case is.Phase != was.Phase && (is.LastPhaseTransitionTime == nil || is.LastPhaseTransitionTime.Equal(was.LastPhaseTransitionTime)):
+	case is.Phase != was.Phase &&
+		(is.LastPhaseTransitionTime == nil || is.LastPhaseTransitionTime.Equal(was.LastPhaseTransitionTime)):
 		is.LastPhaseTransitionTime = &metav1.Time{Time: now}
 	}
 }
@@ -63,14 +148,15 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-// NormalizeSource makes the two forms of a claim's data source agree, where they can. What can't be a source is dropped, unless the
-// claim had one before (has, which may be nil): one of another namespace, and, in the older form, whatever is neither a claim nor a
-// snapshot.
+// NormalizeSource makes the two forms of a claim's data source agree, where they can. What can't be a source is
+// dropped, unless the claim had one before (has, which may be nil): one of another namespace, and, in the older form,
+// whatever is neither a claim nor a snapshot.
 func NormalizeSource(s, has *corev1.PersistentVolumeClaimSpec) {
 	if s.DataSourceRef != nil && elsewhere(s.DataSourceRef) && (has == nil || has.DataSourceRef == nil) {
 		s.DataSourceRef = nil
 	}
-	if s.DataSourceRef == nil && s.DataSource != nil && !isSource(s.DataSource) && (has == nil || has.DataSource == nil) {
+	if s.DataSourceRef == nil && s.DataSource != nil && !isSource(s.DataSource) &&
+		(has == nil || has.DataSource == nil) {
 		s.DataSource = nil
 	}
 	switch {
@@ -123,8 +209,10 @@ func VolumeRow(v *corev1.PersistentVolume) []any {
 		phase = "Terminating"
 	}
 	return []any{
-		v.Name, quantity(v.Spec.Capacity), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
-		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, show.Unset), v.Status.Reason,
+		v.Name, quantity(v.Spec.Capacity), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy),
+		phase, claim,
+		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, show.Unset),
+		v.Status.Reason,
 		show.Age(v.CreationTimestamp), string(show.Or(v.Spec.VolumeMode, show.Unset)),
 	}
 }
@@ -177,7 +265,8 @@ func modes(list []corev1.PersistentVolumeAccessMode) string {
 		mode  corev1.PersistentVolumeAccessMode
 		short string
 	}{
-		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"},
+		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"},
 	} {
 		if slices.Contains(list, m.mode) {
 			out = append(out, m.short)

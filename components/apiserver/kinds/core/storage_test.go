@@ -23,8 +23,10 @@ func TestPhaseTransitions(t *testing.T) {
 		"another, as it was":    {"Released", &then, &now},
 		"another, at some time": {"Released", &given, &given},
 	} {
-		old := &corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: "Bound", LastPhaseTransitionTime: &then}}
-		got := &corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: c.phase, LastPhaseTransitionTime: c.at}}
+		old := &corev1.PersistentVolume{
+			Status: corev1.PersistentVolumeStatus{Phase: "Bound", LastPhaseTransitionTime: &then}}
+		got := &corev1.PersistentVolume{
+			Status: corev1.PersistentVolumeStatus{Phase: c.phase, LastPhaseTransitionTime: c.at}}
 		PrepareVolumeStatus(got, old, time.Unix(3, 0))
 		if !got.Status.LastPhaseTransitionTime.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got.Status.LastPhaseTransitionTime, c.want)
@@ -52,7 +54,8 @@ func TestSourcesThatWereThere(t *testing.T) {
 		"had one, far":   {spec{DataSourceRef: far}, &spec{DataSource: local, DataSourceRef: ref}, false, true, true},
 	} {
 		NormalizeSource(&c.is, c.was)
-		if (c.is.DataSource != nil) != c.local || (c.is.DataSourceRef != nil) != c.ref || c.ns && c.is.DataSourceRef.Namespace == nil {
+		if (c.is.DataSource != nil) != c.local || (c.is.DataSourceRef != nil) != c.ref ||
+			c.ns && c.is.DataSourceRef.Namespace == nil {
 			t.Errorf("%s: %+v, %+v", name, c.is.DataSource, c.is.DataSourceRef)
 		}
 	}
@@ -88,15 +91,19 @@ func TestGroupsOfSources(t *testing.T) {
 	far, space := ref(&good), "/x"
 	far.Namespace = &space
 	is := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSourceRef: far}}
-	if errs := ValidateClaimUpdate(is, is); !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.dataSourceRef.namespace" }) {
+	if errs := ValidateClaimUpdate(is, is); !slices.ContainsFunc(errs,
+		func(e *field.Error) bool { return e.Field == "spec.dataSourceRef.namespace" }) {
 		t.Error(errs)
 	}
 }
 
 // TestValuesThatWereThere: a volume and a claim may keep values that no label has.
 func TestValuesThatWereThere(t *testing.T) {
-	v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: "In", Values: []string{"a b"}}}}}}}}}
+	v := &corev1.PersistentVolume{
+		Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: "k", Operator: "In", Values: []string{"a b"}}}}}}}}}
 	of := func(errs field.ErrorList, at string) (n int) {
 		for _, err := range errs {
 			if err.Field == at {

@@ -16,6 +16,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/internal/resources"
 )
 
 // renamedLabels are labels of nodes that have another name since they are stable.
@@ -27,7 +28,8 @@ var renamedLabels = map[string]string{
 	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
 }
 
-// ValidateVolumeUpdate checks a change, where the data is stays, and most of the volume, which upstream has checked before.
+// ValidateVolumeUpdate checks a change, where the data is stays, and most of the volume, which upstream has checked
+// before.
 func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
 	errs := validateVolume(new, old)
 	is, was := new.Spec.PersistentVolumeSource.DeepCopy(), old.Spec.PersistentVolumeSource.DeepCopy()
@@ -36,15 +38,18 @@ func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	if !apiequality.Semantic.DeepEqual(is, was) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
-			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", diff.Diff(checks.Unversioned(was), checks.Unversioned(is)))))
+			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v",
+				diff.Diff(checks.Unversioned(was), checks.Unversioned(is)))))
 	}
-	errs = append(errs, validation.ValidateImmutableField(new.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	errs = append(errs, validation.ValidateImmutableField(new.Spec.VolumeMode, old.Spec.VolumeMode,
+		field.NewPath("volumeMode"))...)
 	if old.Spec.NodeAffinity != nil && !sameNodes(new.Spec.NodeAffinity, old.Spec.NodeAffinity) {
 		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), checks.Unversioned(new.Spec.NodeAffinity),
 			"field is immutable, except for updating from beta label to GA"))
 	}
 	if old.Spec.VolumeAttributesClassName != nil && new.Spec.VolumeAttributesClassName == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"),
+			"update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }
@@ -52,7 +57,8 @@ func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
 // sameNodes reports whether a changed affinity chooses the nodes that the old one chose, by other names of labels.
 func sameNodes(new, old *corev1.VolumeNodeAffinity) bool {
 	old = old.DeepCopy()
-	if new == nil || new.Required == nil || old.Required == nil || len(new.Required.NodeSelectorTerms) != len(old.Required.NodeSelectorTerms) {
+	if new == nil || new.Required == nil || old.Required == nil ||
+		len(new.Required.NodeSelectorTerms) != len(old.Required.NodeSelectorTerms) {
 		return apiequality.Semantic.DeepEqual(new, old)
 	}
 	for i := range old.Required.NodeSelectorTerms {
@@ -77,7 +83,8 @@ func ValidateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return podspec.ClaimSpec(&c.Spec, field.NewPath("spec"))
 }
 
-// ValidateClaimUpdate checks a change: a claim may be bound, and a bound one may grow and change its class of attributes.
+// ValidateClaimUpdate checks a change: a claim may be bound, and a bound one may grow and change its class of
+// attributes.
 func ValidateClaimUpdate(new, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := podspec.ClaimSpecUpdate(&new.Spec, &old.Spec, field.NewPath("spec"))
 	path := field.NewPath("spec")
@@ -91,7 +98,8 @@ func ValidateClaimUpdate(new, old *corev1.PersistentVolumeClaim) field.ErrorList
 	if settled {
 		is.StorageClassName = was.StorageClassName
 	}
-	size, before := new.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
+	size, before := new.Spec.Resources.Requests[corev1.ResourceStorage],
+		old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if new.Status.Phase == corev1.ClaimBound {
 		if is.Resources.Requests != nil {
 			is.Resources.Requests[corev1.ResourceStorage] = before
@@ -106,7 +114,8 @@ func ValidateClaimUpdate(new, old *corev1.PersistentVolumeClaim) field.ErrorList
 	if has := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(before) < 0 && size.Cmp(has) <= 0 {
 		errs = append(errs, field.Forbidden(storage, "field can not be less than status.capacity"))
 	}
-	errs = append(errs, validation.ValidateImmutableField(new.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	errs = append(errs, validation.ValidateImmutableField(new.Spec.VolumeMode, old.Spec.VolumeMode,
+		field.NewPath("volumeMode"))...)
 	return append(errs, validateClassChange(new, old, path.Child("volumeAttributesClassName"))...)
 }
 
@@ -188,7 +197,7 @@ func ValidateClaimStatus(new, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 // claimResource checks the name of what a claim has: storage, or something of another domain.
 func claimResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 	errs := checks.Text(string(n), at, utilvalidation.IsQualifiedName)
-	if len(errs) == 0 && podspec.Native(n) && n != corev1.ResourceStorage {
+	if len(errs) == 0 && resources.Native(n) && n != corev1.ResourceStorage {
 		errs = append(errs, field.NotSupported(at, string(n), []corev1.ResourceName{corev1.ResourceStorage}))
 	}
 	return errs
@@ -198,7 +207,9 @@ func claimResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 func ClaimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
 	var out []string
 	if _, has := c.Annotations[corev1.BetaStorageClassAnnotation]; has {
-		out = append(out, fmt.Sprintf("metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead", corev1.BetaStorageClassAnnotation))
+		out = append(out, fmt.Sprintf(
+			"metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead",
+			corev1.BetaStorageClassAnnotation))
 	}
 	return append(out, podspec.ClaimWarnings(&c.Spec, field.NewPath("spec"))...)
 }

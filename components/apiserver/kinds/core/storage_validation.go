@@ -18,7 +18,8 @@ func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
 // ValidateVolumeAfter does so where a volume was another before: old, nil if it is new.
 func ValidateVolumeAfter(v, old *corev1.PersistentVolume) field.ErrorList {
 	errs := validateVolume(v, old)
-	if _, has := v.Annotations[corev1.MountOptionAnnotation]; has && !takesMountOptions(&v.Spec.PersistentVolumeSource) {
+	if _, has := v.Annotations[corev1.MountOptionAnnotation]; has &&
+		!takesMountOptions(&v.Spec.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations", corev1.MountOptionAnnotation),
 			"may not specify mount options for this volume type"))
 	}
@@ -27,7 +28,8 @@ func ValidateVolumeAfter(v, old *corev1.PersistentVolume) field.ErrorList {
 
 // takesMountOptions reports whether a volume of such a source may have the annotation.
 func takesMountOptions(s *corev1.PersistentVolumeSource) bool {
-	return s.GCEPersistentDisk != nil || s.AWSElasticBlockStore != nil || s.Glusterfs != nil || s.NFS != nil || s.RBD != nil ||
+	return s.GCEPersistentDisk != nil || s.AWSElasticBlockStore != nil || s.Glusterfs != nil || s.NFS != nil ||
+		s.RBD != nil ||
 		s.Quobyte != nil || s.ISCSI != nil || s.Cinder != nil || s.CephFS != nil || s.AzureFile != nil ||
 		s.VsphereVolume != nil || s.AzureDisk != nil || s.PhotonPersistentDisk != nil
 }
@@ -55,7 +57,8 @@ func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
 		}
 	}
 	errs = append(errs, checks.OneOf(s.PersistentVolumeReclaimPolicy, path.Child("persistentVolumeReclaimPolicy"),
-		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
+		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle,
+		corev1.PersistentVolumeReclaimRetain)...)
 	if s.NodeAffinity != nil {
 		at := path.Child("nodeAffinity", "required")
 		if s.NodeAffinity.Required == nil {
@@ -65,8 +68,10 @@ func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
-	if s.HostPath != nil && pathpkg.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	if s.HostPath != nil && pathpkg.Clean(s.HostPath.Path) == "/" &&
+		s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"),
+			"may not be 'recycle' for a hostPath mount of '/'"))
 	}
 	if s.StorageClassName != "" {
 		errs = append(errs, checks.Text(s.StorageClassName, path.Child("storageClassName"), checks.Subdomain)...)
@@ -83,7 +88,8 @@ func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
 			errs = append(errs, checks.Text(*c, at, checks.Subdomain)...)
 		}
 		if s.CSI == nil {
-			errs = append(errs, field.Required(path.Child("csi"), "has to be specified when using volumeAttributesClassName"))
+			errs = append(errs, field.Required(path.Child("csi"),
+				"has to be specified when using volumeAttributesClassName"))
 		}
 	}
 	return errs
@@ -117,13 +123,15 @@ func InlineVolume(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorL
 	}
 	errs = append(errs, podspec.AccessModes(s.AccessModes, path.Child("accessModes"))...)
 	if p := s.PersistentVolumeReclaimPolicy; p != "" && p != corev1.PersistentVolumeReclaimRetain {
-		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes"))
+		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"),
+			"may only be Retain in the context of inline volumes"))
 	}
 	forbid("nodeAffinity", s.NodeAffinity != nil)
 	errs = append(errs, validateVolumeSource(s, "", path)...)
 	forbid("storageClassName", s.StorageClassName != "")
 	if s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem {
-		errs = append(errs, field.Forbidden(path.Child("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes"))
+		errs = append(errs, field.Forbidden(path.Child("volumeMode"),
+			"may not specify volumeMode other than Filesystem in the context of inline volumes"))
 	}
 	return errs
 }

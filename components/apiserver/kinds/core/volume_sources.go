@@ -56,30 +56,38 @@ func tooMany(name string) string {
 func sources(s *corev1.PersistentVolumeSpec, pv string, path *field.Path) []source {
 	v := &s.PersistentVolumeSource
 	return []source{
-		{name: "hostPath", set: v.HostPath != nil, check: func(at *field.Path) field.ErrorList { return podspec.HostPath(v.HostPath, at) }},
+		{name: "hostPath", set: v.HostPath != nil,
+			check: func(at *field.Path) field.ErrorList { return podspec.HostPath(v.HostPath, at) }},
 		{name: "persistentDisk", set: v.GCEPersistentDisk != nil, check: func(at *field.Path) field.ErrorList {
 			return podspec.GCEPersistentDisk(v.GCEPersistentDisk, at)
 		}},
 		{name: "awsElasticBlockStore", set: v.AWSElasticBlockStore != nil, check: func(at *field.Path) field.ErrorList {
 			return podspec.AWSElasticBlockStore(v.AWSElasticBlockStore, at)
 		}},
-		{name: "glusterfs", set: v.Glusterfs != nil, check: func(at *field.Path) field.ErrorList { return glusterfs(v.Glusterfs, at) }},
-		{name: "flocker", set: v.Flocker != nil, check: func(at *field.Path) field.ErrorList { return podspec.Flocker(v.Flocker, at) }},
+		{name: "glusterfs", set: v.Glusterfs != nil,
+			check: func(at *field.Path) field.ErrorList { return glusterfs(v.Glusterfs, at) }},
+		{name: "flocker", set: v.Flocker != nil,
+			check: func(at *field.Path) field.ErrorList { return podspec.Flocker(v.Flocker, at) }},
 		{name: "nfs", set: v.NFS != nil, check: func(at *field.Path) field.ErrorList { return podspec.NFS(v.NFS, at) }},
 		{name: "rbd", set: v.RBD != nil, check: func(at *field.Path) field.ErrorList {
 			return append(monitors(v.RBD.CephMonitors, at), checks.Required(v.RBD.RBDImage, at.Child("image"))...)
 		}},
-		{name: "quobyte", set: v.Quobyte != nil, check: func(at *field.Path) field.ErrorList { return podspec.Quobyte(v.Quobyte, at) }},
-		{name: "cephfs", set: v.CephFS != nil, check: func(at *field.Path) field.ErrorList { return monitors(v.CephFS.Monitors, at) }},
-		{name: "iscsi", set: v.ISCSI != nil, check: func(at *field.Path) field.ErrorList { return iscsi(v.ISCSI, pv, at) }},
+		{name: "quobyte", set: v.Quobyte != nil,
+			check: func(at *field.Path) field.ErrorList { return podspec.Quobyte(v.Quobyte, at) }},
+		{name: "cephfs", set: v.CephFS != nil,
+			check: func(at *field.Path) field.ErrorList { return monitors(v.CephFS.Monitors, at) }},
+		{name: "iscsi", set: v.ISCSI != nil,
+			check: func(at *field.Path) field.ErrorList { return iscsi(v.ISCSI, pv, at) }},
 		{name: "cinder", set: v.Cinder != nil, check: func(at *field.Path) field.ErrorList {
-			return append(checks.Required(v.Cinder.VolumeID, at.Child("volumeID")), secretRef(v.Cinder.SecretRef, at.Child("secretRef"))...)
+			return append(checks.Required(v.Cinder.VolumeID, at.Child("volumeID")),
+				secretRef(v.Cinder.SecretRef, at.Child("secretRef"))...)
 		}},
 		{name: "fc", set: v.FC != nil, check: func(at *field.Path) field.ErrorList { return podspec.FC(v.FC, at) }},
 		{name: "flexVolume", shy: true, set: v.FlexVolume != nil, check: func(at *field.Path) field.ErrorList {
 			return podspec.FlexVolume(v.FlexVolume.Driver, v.FlexVolume.Options, at)
 		}},
-		{name: "azureFile", set: v.AzureFile != nil, check: func(at *field.Path) field.ErrorList { return azureFile(v.AzureFile, at) }},
+		{name: "azureFile", set: v.AzureFile != nil,
+			check: func(at *field.Path) field.ErrorList { return azureFile(v.AzureFile, at) }},
 		{name: "vsphereVolume", set: v.VsphereVolume != nil, check: func(at *field.Path) field.ErrorList {
 			return checks.Required(v.VsphereVolume.VolumePath, at.Child("volumePath"))
 		}},
@@ -89,7 +97,8 @@ func sources(s *corev1.PersistentVolumeSpec, pv string, path *field.Path) []sour
 		{name: "portworxVolume", set: v.PortworxVolume != nil, check: func(at *field.Path) field.ErrorList {
 			return checks.Required(v.PortworxVolume.VolumeID, at.Child("volumeID"))
 		}},
-		{name: "azureDisk", set: v.AzureDisk != nil, check: func(at *field.Path) field.ErrorList { return podspec.AzureDisk(v.AzureDisk, at) }},
+		{name: "azureDisk", set: v.AzureDisk != nil,
+			check: func(at *field.Path) field.ErrorList { return podspec.AzureDisk(v.AzureDisk, at) }},
 		{name: "scaleIO", set: v.ScaleIO != nil, check: func(at *field.Path) field.ErrorList {
 			return podspec.ScaleIO(v.ScaleIO.Gateway, v.ScaleIO.System, v.ScaleIO.VolumeName, at)
 		}},
@@ -103,7 +112,8 @@ func sources(s *corev1.PersistentVolumeSpec, pv string, path *field.Path) []sour
 
 func storageOS(s *corev1.StorageOSPersistentVolumeSource, at *field.Path) field.ErrorList {
 	errs := checks.Required(s.VolumeName, at.Child("volumeName"))
-	for _, label := range []struct{ name, value string }{{"volumeName", s.VolumeName}, {"volumeNamespace", s.VolumeNamespace}} {
+	for _, label := range []struct{ name, value string }{{"volumeName", s.VolumeName},
+		{"volumeNamespace", s.VolumeNamespace}} {
 		if label.value == "" {
 			continue
 		}
@@ -122,10 +132,12 @@ func monitors(list []string, at *field.Path) field.ErrorList {
 }
 
 func glusterfs(g *corev1.GlusterfsPersistentVolumeSource, at *field.Path) field.ErrorList {
-	errs := append(checks.Required(g.EndpointsName, at.Child("endpoints")), checks.Required(g.Path, at.Child("path"))...)
+	errs := append(checks.Required(g.EndpointsName, at.Child("endpoints")),
+		checks.Required(g.Path, at.Child("path"))...)
 	if ns := g.EndpointsNamespace; ns != nil {
 		if *ns == "" {
-			return append(errs, field.Invalid(at.Child("endpointsNamespace"), *ns, "if the endpointnamespace is set, it must be a valid namespace name"))
+			return append(errs, field.Invalid(at.Child("endpointsNamespace"), *ns,
+				"if the endpointnamespace is set, it must be a valid namespace name"))
 		}
 		errs = append(errs, checks.Text(*ns, at.Child("endpointsNamespace"), utilvalidation.IsDNS1123Label)...)
 	}
@@ -148,7 +160,8 @@ func objectSecret(r *corev1.ObjectReference, at *field.Path) field.ErrorList {
 }
 
 func azureFile(f *corev1.AzureFilePersistentVolumeSource, at *field.Path) field.ErrorList {
-	errs := append(checks.Required(f.SecretName, at.Child("secretName")), checks.Required(f.ShareName, at.Child("shareName"))...)
+	errs := append(checks.Required(f.SecretName, at.Child("secretName")),
+		checks.Required(f.ShareName, at.Child("shareName"))...)
 	if ns := f.SecretNamespace; ns != nil {
 		errs = append(errs, checks.Required(*ns, at.Child("secretNamespace"))...)
 	}
@@ -162,7 +175,8 @@ func iscsi(v *corev1.ISCSIPersistentVolumeSource, pv string, at *field.Path) fie
 	errs := checks.Required(v.TargetPortal, at.Child("targetPortal"))
 	if v.InitiatorName != nil && len(pv+":"+v.TargetPortal) > maxISCSIName {
 		errs = append(errs, field.Invalid(at.Child("targetportal"), v.TargetPortal,
-			"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."))
+			"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is "+
+				"specified."))
 	}
 	errs = append(errs, checks.Required(v.IQN, at.Child("iqn"))...)
 	if v.IQN != "" && !isISCSIName(v.IQN) {
@@ -209,7 +223,8 @@ func csi(c *corev1.CSIPersistentVolumeSource, at *field.Path) field.ErrorList {
 		name string
 		ref  *corev1.SecretReference
 	}{
-		{"controllerPublishSecretRef", c.ControllerPublishSecretRef}, {"controllerExpandSecretRef", c.ControllerExpandSecretRef},
+		{"controllerPublishSecretRef", c.ControllerPublishSecretRef},
+		{"controllerExpandSecretRef", c.ControllerExpandSecretRef},
 		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef},
 	} {
 		errs = append(errs, namedSecret(s.ref, at.Child(s.name))...)
@@ -245,7 +260,9 @@ func VolumeWarnings(v, _ *corev1.PersistentVolume) []string {
 		}
 	}
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		out = append(out, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+		out = append(out,
+			"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "+
+				"is to use dynamic provisioning.")
 	}
 	if n := v.Spec.NodeAffinity; n != nil && n.Required != nil {
 		for i := range n.Required.NodeSelectorTerms {

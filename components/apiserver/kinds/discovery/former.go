@@ -13,7 +13,8 @@ import (
 // FromV1beta1 converts an endpoint slice.
 func FromV1beta1(s *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
-		ObjectMeta: s.ObjectMeta, AddressType: discoveryv1.AddressType(s.AddressType), Ports: twin.List[discoveryv1.EndpointPort](s.Ports),
+		ObjectMeta: s.ObjectMeta, AddressType: discoveryv1.AddressType(s.AddressType),
+		Ports: twin.List[discoveryv1.EndpointPort](s.Ports),
 	}
 	if s.Endpoints != nil {
 		out.Endpoints = make([]discoveryv1.Endpoint, len(s.Endpoints))
@@ -27,7 +28,8 @@ func FromV1beta1(s *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {
 // endpointFromV1beta1 finds the zone among the topology, in which v1 has it no more, nor the node if it says the same.
 func endpointFromV1beta1(e *discoveryv1beta1.Endpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
-		Addresses: e.Addresses, Conditions: *twin.Of[discoveryv1.EndpointConditions](&e.Conditions), Hostname: e.Hostname,
+		Addresses: e.Addresses, Conditions: *twin.Of[discoveryv1.EndpointConditions](&e.Conditions),
+		Hostname:  e.Hostname,
 		TargetRef: e.TargetRef, NodeName: e.NodeName, Hints: twin.Of[discoveryv1.EndpointHints](e.Hints),
 	}
 	rest := maps.Clone(e.Topology)

@@ -1,8 +1,6 @@
 package discovery
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -47,7 +45,8 @@ func Validate(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 
 // ValidateUpdate checks a change: the type of addresses stays.
 func ValidateUpdate(new, old *discoveryv1.EndpointSlice) field.ErrorList {
-	return append(Validate(new, old), validation.ValidateImmutableField(new.AddressType, old.AddressType, field.NewPath("addressType"))...)
+	return append(Validate(new, old),
+		validation.ValidateImmutableField(new.AddressType, old.AddressType, field.NewPath("addressType"))...)
 }
 
 func validateEndpoints(list []discoveryv1.Endpoint, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
@@ -97,34 +96,11 @@ func validateAddress(a string, kind discoveryv1.AddressType, list *field.Path, i
 		case !v4 && kind == discoveryv1.AddressTypeIPv4:
 			errs = append(errs, field.Invalid(list, a, "must be an IPv4 address"))
 		}
-		return append(errs, NonSpecialIP(a, at)...)
+		return append(errs, checks.NonSpecialIP(a, at)...)
 	case discoveryv1.AddressTypeFQDN:
 		return utilvalidation.IsFullyQualifiedDomainName(at, a)
 	}
 	return nil
-}
-
-// NonSpecialIP refuses addresses that can't be those of an endpoint.
-func NonSpecialIP(a string, path *field.Path) field.ErrorList {
-	ip := netutils.ParseIPSloppy(a)
-	if ip == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	for _, c := range []struct {
-		is  bool
-		msg string
-	}{
-		{ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", a)},
-		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
-		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
-		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
-	} {
-		if c.is {
-			errs = append(errs, field.Invalid(path, a, c.msg))
-		}
-	}
-	return errs
 }
 
 func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorList {
@@ -138,7 +114,8 @@ func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorLi
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, z := range h.ForZones {
-		errs = append(errs, validateHint(z.Name, seen, zones.Index(i).Child("name"), utilvalidation.IsValidLabelValue)...)
+		errs = append(errs, validateHint(z.Name, seen, zones.Index(i).Child("name"),
+			utilvalidation.IsValidLabelValue)...)
 	}
 	if len(h.ForNodes) > maxNodeHints {
 		return append(errs, field.TooMany(nodes, len(h.ForNodes), maxNodeHints))
@@ -159,8 +136,8 @@ func validateHint(name string, seen sets.Set[string], at *field.Path, check func
 	return append(errs, checks.Text(name, at, check)...)
 }
 
-// DropTopology drops what v1 has for reading only, unless the endpoints stay as they were. old is nil on create. Nodes that the
-// old slice named there are kept, lest who changes but a part of it lose them.
+// DropTopology drops the read-only fields of v1, unless the endpoints are unchanged. old is nil on create. Node names
+// that the old slice had there are kept, so that a partial change doesn't lose them.
 func DropTopology(s, old *discoveryv1.EndpointSlice) {
 	nodes := sets.New[string]()
 	if old != nil {
@@ -181,8 +158,8 @@ func DropTopology(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// Warnings are told of addresses that are written in an ambiguous way, and of a type that is to go. old is nil on create.
-// The controllers that make slices of what others wrote are spared.
+// Warnings are told of addresses that are written in an ambiguous way, and of a type that is to go. old is nil on
+// create. The controllers that make slices of what others wrote are spared.
 func Warnings(s, old *discoveryv1.EndpointSlice) []string {
 	var out []string
 	if old == nil && s.AddressType == discoveryv1.AddressTypeFQDN {
@@ -194,7 +171,8 @@ func Warnings(s, old *discoveryv1.EndpointSlice) []string {
 	}
 	for i := range s.Endpoints {
 		for j, a := range s.Endpoints[i].Addresses {
-			out = append(out, utilvalidation.GetWarningsForIP(field.NewPath("endpoints").Index(i).Child("addresses").Index(j), a)...)
+			out = append(out, utilvalidation.GetWarningsForIP(
+				field.NewPath("endpoints").Index(i).Child("addresses").Index(j), a)...)
 		}
 	}
 	return out

@@ -1,5 +1,5 @@
-// Package equality compares objects as the API does, and is quick where they are the same, as most parts of most changed
-// objects are.
+// Package equality compares objects as the API does, and is quick where they are the same, as most parts of most
+// changed objects are.
 package equality
 
 import (
@@ -23,8 +23,8 @@ func Same[T any](a, b *T) bool {
 	return Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
 }
 
-// Identical tells whether two values of one type are the same, to the last difference between nil and empty. It may say no of
-// values that mean the same.
+// Identical tells whether two values of one type are the same, to the last difference between nil and empty. It may say
+// no of values that mean the same.
 func Identical(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Pointer:

@@ -11,9 +11,12 @@ import (
 
 func pod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "x"}, CreationTimestamp: metav1.Unix(1, 0)},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "x"},
+			CreationTimestamp: metav1.Unix(1, 0)},
 		Spec: corev1.PodSpec{
-			Containers:   []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}},
+			Containers: []corev1.Container{
+				{Name: "main", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}},
 			NodeSelector: map[string]string{"n": "1"},
 		},
 	}
@@ -28,7 +31,8 @@ func TestIdentical(t *testing.T) {
 		same, semantic bool
 	}{
 		{"nothing", func(*corev1.Pod) {}, true, true},
-		{"another pointer to the same", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &one }, true, true},
+		{"another pointer to the same", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &one }, true,
+			true},
 		{"the same quantity", func(p *corev1.Pod) { p.Spec.Overhead = quantity("1000m") }, true, true},
 		{"the same quantity in another format", func(p *corev1.Pod) { p.Spec.Overhead = quantity("1e0") }, false, true},
 		{"another quantity", func(p *corev1.Pod) { p.Spec.Overhead = quantity("2") }, false, false},

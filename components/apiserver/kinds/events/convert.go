@@ -1,5 +1,3 @@
-// Package events holds what events need beyond their row: the conversion between the core API and events.k8s.io,
-// validation and cells. It is pure.
 package events
 
 import (

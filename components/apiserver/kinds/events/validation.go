@@ -94,8 +94,8 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	return errs
 }
 
-// validateCommon checks what holds for events of either form. The newer one, which has an event time, may lie in another
-// namespace than its object.
+// validateCommon checks what holds for events of either form. The newer one, which has an event time, may lie in
+// another namespace than its object.
 func validateCommon(e *corev1.Event, strict bool) field.ErrorList {
 	var errs field.ErrorList
 	has, object := e.Namespace, e.InvolvedObject.Namespace
@@ -107,7 +107,8 @@ func validateCommon(e *corev1.Event, strict bool) field.ErrorList {
 		wrong = has != metav1.NamespaceNone && has != metav1.NamespaceDefault
 	}
 	if wrong {
-		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), object, "does not match event.namespace"))
+		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), object,
+			"does not match event.namespace"))
 	}
 	if !e.EventTime.IsZero() {
 		errs = append(errs, validateReport(e, strict)...)
@@ -130,7 +131,7 @@ func validateSeries(s *corev1.EventSeries) field.ErrorList {
 	return errs
 }
 
-// validateReport checks what the newer form of an event must tell about who reports what.
+// validateReport checks the fields about the reporting component that the newer form of an event requires.
 func validateReport(e *corev1.Event, strict bool) field.ErrorList {
 	var errs field.ErrorList
 	controller := field.NewPath("reportingComponent")

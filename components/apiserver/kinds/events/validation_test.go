@@ -53,16 +53,26 @@ func TestWhatNewerEventsTell(t *testing.T) {
 		{"about another namespace", func(e *corev1.Event) { e.InvolvedObject.Namespace = "other" }, nil},
 		{"about what has no namespace", func(e *corev1.Event) { e.InvolvedObject.Namespace = "" },
 			[]string{`involvedObject.namespace: Invalid value: "": does not match event.namespace`}},
-		{"of the system", func(e *corev1.Event) { e.InvolvedObject.Namespace, e.Namespace = "", metav1.NamespaceSystem }, nil},
-		{"without its time", func(e *corev1.Event) { e.EventTime, e.InvolvedObject.Namespace = metav1.MicroTime{}, "other" },
-			[]string{`involvedObject.namespace: Invalid value: "other": does not match event.namespace`, "eventTime: Required value"}},
+		{"of the system", func(e *corev1.Event) {
+			e.InvolvedObject.Namespace, e.Namespace = "",
+				metav1.NamespaceSystem
+		}, nil},
+		{"without its time", func(e *corev1.Event) {
+			e.EventTime, e.InvolvedObject.Namespace = metav1.MicroTime{},
+				"other"
+		},
+			[]string{`involvedObject.namespace: Invalid value: "other": does not match event.namespace`,
+				"eventTime: Required value"}},
 		{"an empty series", func(e *corev1.Event) { e.Series = &corev1.EventSeries{} },
-			[]string{`series.count: Invalid value: "": should be at least 2`, "series.lastObservedTime: Required value"}},
+			[]string{`series.count: Invalid value: "": should be at least 2`,
+				"series.lastObservedTime: Required value"}},
 		{"a long note", func(e *corev1.Event) { e.Message = strings.Repeat("a", maxNote+1) },
 			[]string{`message: Invalid value: "": can have at most 1024 characters`}},
 		{"a name of its own", func(e *corev1.Event) { e.Name = "A" }, []string{`metadata.name: Invalid value: "A": ` +
-			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
-			"alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"}},
+			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start " +
+			"and end with an " +
+			"alphanumeric character (e.g. 'example.com', regex used for validation is " +
+			"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"}},
 	} {
 		e := event(at)
 		c.change(e)

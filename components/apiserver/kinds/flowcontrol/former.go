@@ -43,8 +43,9 @@ func LevelFromV1beta3(l *flowcontrolv1beta3.PriorityLevelConfiguration) *flowcon
 	limited := l.Spec.Limited
 	if limited != nil {
 		older.Spec.Limited = &flowcontrolv1beta2.LimitedPriorityLevelConfiguration{
-			AssuredConcurrencyShares: limited.NominalConcurrencyShares, LimitResponse: *twin.Of[flowcontrolv1beta2.LimitResponse](&limited.LimitResponse),
-			LendablePercent: limited.LendablePercent, BorrowingLimitPercent: limited.BorrowingLimitPercent,
+			AssuredConcurrencyShares: limited.NominalConcurrencyShares,
+			LimitResponse:            *twin.Of[flowcontrolv1beta2.LimitResponse](&limited.LimitResponse),
+			LendablePercent:          limited.LendablePercent, BorrowingLimitPercent: limited.BorrowingLimitPercent,
 		}
 	}
 	out := LevelFromV1beta2(older)

@@ -19,9 +19,11 @@ const maxQueues = 10_000_000
 func ValidateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	const note = flowcontrolv1beta3.PriorityLevelPreserveZeroConcurrencySharesKey // is for a version that is no longer served
+	// is for a version that is no longer served
+	const note = flowcontrolv1beta3.PriorityLevelPreserveZeroConcurrencySharesKey
 	if _, has := l.Annotations[note]; has {
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations"), fmt.Sprintf("annotation '%s' is forbidden", note)))
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations"),
+			fmt.Sprintf("annotation '%s' is forbidden", note)))
 	}
 	errs = append(errs, validateLevelSpec(l, at)...)
 	errs = append(errs, validateFixed(l, at)...)
@@ -40,7 +42,8 @@ func validateFixed(l *flowcontrolv1.PriorityLevelConfiguration, at *field.Path) 
 			have.Exempt, what = want.Spec.Exempt, " except the 'spec.exempt' field"
 		}
 		if !apiequality.Semantic.DeepEqual(*have, want.Spec) {
-			return field.ErrorList{field.Invalid(at, checks.Unversioned(l.Spec), fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, what))}
+			return field.ErrorList{field.Invalid(at, checks.Unversioned(l.Spec),
+				fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, what))}
 		}
 	}
 	return nil
@@ -59,7 +62,8 @@ func validateLevelSpec(l *flowcontrolv1.PriorityLevelConfiguration, at *field.Pa
 	s := &l.Spec
 	var errs field.ErrorList
 	if (l.Name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != (s.Type == flowcontrolv1.PriorityLevelEnablementExempt) {
-		errs = append(errs, field.Invalid(at.Child("type"), s.Type, "must be 'Exempt' if and only if `name` is 'exempt'"))
+		errs = append(errs, field.Invalid(at.Child("type"), s.Type,
+			"must be 'Exempt' if and only if `name` is 'exempt'"))
 	}
 	switch s.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
@@ -79,14 +83,16 @@ func validateLevelSpec(l *flowcontrolv1.PriorityLevelConfiguration, at *field.Pa
 		}
 		errs = append(errs, validateLimited(s.Limited, at.Child("limited"))...)
 	default:
-		errs = append(errs, checks.OneOf(s.Type, at.Child("type"), flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)...)
+		errs = append(errs, checks.OneOf(s.Type, at.Child("type"), flowcontrolv1.PriorityLevelEnablementExempt,
+			flowcontrolv1.PriorityLevelEnablementLimited)...)
 	}
 	return errs
 }
 
 func validateShares(n *int32, at *field.Path) field.ErrorList {
 	if n != nil && *n < 0 {
-		return field.ErrorList{field.Invalid(at.Child("nominalConcurrencyShares"), *n, "must be a non-negative integer")}
+		return field.ErrorList{field.Invalid(at.Child("nominalConcurrencyShares"), *n,
+			"must be a non-negative integer")}
 	}
 	return nil
 }
@@ -103,7 +109,8 @@ func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *fie
 	errs = append(errs, validateResponse(&l.LimitResponse, at.Child("limitResponse"))...)
 	errs = append(errs, validateLendable(l.LendablePercent, at)...)
 	if p := l.BorrowingLimitPercent; p != nil && *p < 0 {
-		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *p, "if specified, must be a non-negative integer"))
+		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *p,
+			"if specified, must be a non-negative integer"))
 	}
 	return errs
 }
@@ -118,11 +125,13 @@ func validateResponse(r *flowcontrolv1.LimitResponse, at *field.Path) field.Erro
 		return nil
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if r.Queuing == nil {
-			return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
+			return field.ErrorList{field.Required(queuing,
+				"must not be empty if limited.limitResponse.type is Limited")}
 		}
 		return validateQueuing(r.Queuing, queuing)
 	}
-	return checks.OneOf(r.Type, at.Child("type"), flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)
+	return checks.OneOf(r.Type, at.Child("type"), flowcontrolv1.LimitResponseTypeQueue,
+		flowcontrolv1.LimitResponseTypeReject)
 }
 
 func validateQueuing(q *flowcontrolv1.QueuingConfiguration, at *field.Path) field.ErrorList {
@@ -133,18 +142,21 @@ func validateQueuing(q *flowcontrolv1.QueuingConfiguration, at *field.Path) fiel
 	if q.Queues <= 0 {
 		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, "must be positive"))
 	} else if q.Queues > maxQueues {
-		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, fmt.Sprintf("must not be greater than %d", maxQueues)))
+		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues,
+			fmt.Sprintf("must not be greater than %d", maxQueues)))
 	}
 	hand := at.Child("handSize")
 	if q.HandSize <= 0 {
 		return append(errs, field.Invalid(hand, q.HandSize, "must be positive"))
 	}
 	if q.HandSize > q.Queues {
-		return append(errs, field.Invalid(hand, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+		return append(errs, field.Invalid(hand, q.HandSize,
+			fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
 	}
 	if bits := shufflesharding.RequiredEntropyBits(int(q.Queues), int(q.HandSize)); bits > shufflesharding.MaxHashBits {
-		errs = append(errs, field.Invalid(hand, q.HandSize, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d",
-			q.Queues, q.HandSize, shufflesharding.MaxHashBits)))
+		errs = append(errs, field.Invalid(hand, q.HandSize,
+			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d",
+				q.Queues, q.HandSize, shufflesharding.MaxHashBits)))
 	}
 	return errs
 }

@@ -28,7 +28,8 @@ func ValidateSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 		want := fixed.DeepCopy()
 		DefaultSchema(want)
 		if !apiequality.Semantic.DeepEqual(s.Spec, want.Spec) {
-			errs = append(errs, field.Invalid(at, checks.Unversioned(s.Spec), fmt.Sprintf("spec of '%s' must equal the fixed value", s.Name)))
+			errs = append(errs, field.Invalid(at, checks.Unversioned(s.Spec),
+				fmt.Sprintf("spec of '%s' must equal the fixed value", s.Name)))
 		}
 	}
 	return append(errs, ValidateSchemaStatus(&s.Status)...)
@@ -66,7 +67,8 @@ func validateSchemaSpec(s *flowcontrolv1.FlowSchema, at *field.Path) field.Error
 	case p > maxPrecedence:
 		errs = append(errs, field.Invalid(precedence, p, fmt.Sprintf("must not be greater than %v", maxPrecedence)))
 	case p == 1 && s.Name != flowcontrolv1.FlowSchemaNameExempt:
-		errs = append(errs, field.Invalid(precedence, p, "only the schema named 'exempt' may have matchingPrecedence 1"))
+		errs = append(errs, field.Invalid(precedence, p,
+			"only the schema named 'exempt' may have matchingPrecedence 1"))
 	}
 	methods := []flowcontrolv1.FlowDistinguisherMethodType{
 		flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType,
@@ -95,7 +97,8 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, at *field.Path) fiel
 		errs = append(errs, validateSubject(&r.Subjects[i], at.Child("subjects").Index(i))...)
 	}
 	if len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0 {
-		errs = append(errs, field.Required(at, "at least one of resourceRules and nonResourceRules has to be non-empty"))
+		errs = append(errs, field.Required(at,
+			"at least one of resourceRules and nonResourceRules has to be non-empty"))
 	}
 	for i := range r.ResourceRules {
 		errs = append(errs, validateResourceRule(&r.ResourceRules[i], at.Child("resourceRules").Index(i))...)
@@ -126,7 +129,8 @@ func validateSubject(s *flowcontrolv1.Subject, at *field.Path) field.ErrorList {
 			errs = append(errs, checks.Required(s.Group.Name, group.Child("name"))...)
 		}
 	default:
-		return checks.In(s.Kind, at.Child("kind"), flowcontrolv1.SubjectKindGroup, flowcontrolv1.SubjectKindServiceAccount, flowcontrolv1.SubjectKindUser)
+		return checks.In(s.Kind, at.Child("kind"), flowcontrolv1.SubjectKindGroup,
+			flowcontrolv1.SubjectKindServiceAccount, flowcontrolv1.SubjectKindUser)
 	}
 	for _, part := range []struct {
 		set  bool
@@ -139,7 +143,8 @@ func validateSubject(s *flowcontrolv1.Subject, at *field.Path) field.ErrorList {
 		{s.Group != nil, flowcontrolv1.SubjectKindGroup, group, "group"},
 	} {
 		if part.set && s.Kind != part.kind {
-			errs = append(errs, field.Forbidden(part.path, fmt.Sprintf("%s is forbidden when subject kind is not '%s'", part.name, part.kind)))
+			errs = append(errs, field.Forbidden(part.path,
+				fmt.Sprintf("%s is forbidden when subject kind is not '%s'", part.name, part.kind)))
 		}
 	}
 	return errs
@@ -165,18 +170,22 @@ func namespaceName(name string) []string { return validation.ValidateNamespaceNa
 
 func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, at *field.Path) field.ErrorList {
 	errs := validateVerbs(r.Verbs, at.Child("verbs"))
-	errs = append(errs, alone(r.APIGroups, at.Child("apiGroups"), "resource rules must supply at least one api group", "api groups")...)
-	errs = append(errs, alone(r.Resources, at.Child("resources"), "resource rules must supply at least one resource", "resources")...)
+	errs = append(errs, alone(r.APIGroups, at.Child("apiGroups"), "resource rules must supply at least one api group",
+		"api groups")...)
+	errs = append(errs, alone(r.Resources, at.Child("resources"), "resource rules must supply at least one resource",
+		"resources")...)
 	namespaces := at.Child("namespaces")
 	if len(r.Namespaces) > 0 || !r.ClusterScope {
-		errs = append(errs, alone(r.Namespaces, namespaces, "resource rules that are not cluster scoped must supply at least one namespace", "namespaces")...)
+		errs = append(errs, alone(r.Namespaces, namespaces,
+			"resource rules that are not cluster scoped must supply at least one namespace", "namespaces")...)
 	}
 	if slices.Contains(r.Namespaces, flowcontrolv1.NamespaceEvery) {
 		return errs
 	}
 	for i, ns := range r.Namespaces {
 		for _, msg := range namespaceName(ns) {
-			errs = append(errs, field.Invalid(namespaces.Index(i), ns, "each member of this list must be '*' or a DNS-1123 label; "+msg))
+			errs = append(errs, field.Invalid(namespaces.Index(i), ns,
+				"each member of this list must be '*' or a DNS-1123 label; "+msg))
 		}
 	}
 	return errs
@@ -185,7 +194,8 @@ func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, at *field.Path) f
 func validateNonResourceRule(r *flowcontrolv1.NonResourcePolicyRule, at *field.Path) field.ErrorList {
 	errs := validateVerbs(r.Verbs, at.Child("verbs"))
 	urls := at.Child("nonResourceURLs")
-	errs = append(errs, alone(r.NonResourceURLs, urls, "nonResourceURLs must contain at least one value", "non-resource URLs")...)
+	errs = append(errs, alone(r.NonResourceURLs, urls, "nonResourceURLs must contain at least one value",
+		"non-resource URLs")...)
 	if slices.Contains(r.NonResourceURLs, flowcontrolv1.NonResourceAll) {
 		return errs
 	}

@@ -1,4 +1,3 @@
-// Package networking holds what the kinds of networking.k8s.io need beyond their rows. It is pure.
 package networking
 
 import (
@@ -6,6 +5,7 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -13,9 +13,61 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func ipAddresses() *api.Kind {
+	return api.Define(api.Row[*networkingv1.IPAddress]{
+		Name: "IPAddress", Resource: "ipaddresses", ShortNames: []string{"ip"}, Cluster: true,
+		Hub: networkingv1.SchemeGroupVersion,
+		Others: []api.Version{api.TwinVersion[*networkingv1beta1.IPAddress, *networkingv1.IPAddress](
+			networkingv1beta1.SchemeGroupVersion, nil)},
+		Strategy: api.Strategy[*networkingv1.IPAddress]{
+			Validate:            api.OfObject(ValidateAddress),
+			ValidateAmong:       api.WholeFirst(api.IgnoreOld(ValidateAddress), ValidateAddressChange),
+			ValidateName:        ValidateAddressName,
+			NoGeneratedNames:    true,
+			UnconditionalUpdate: true,
+		},
+		Columns: AddressColumns(),
+		Row:     AddressRow,
+	})
+}
+
+var cidrParts = api.Parts[*networkingv1.ServiceCIDR, networkingv1.ServiceCIDRSpec, networkingv1.ServiceCIDRStatus]{
+	Spec:   func(c *networkingv1.ServiceCIDR) *networkingv1.ServiceCIDRSpec { return &c.Spec },
+	Status: func(c *networkingv1.ServiceCIDR) *networkingv1.ServiceCIDRStatus { return &c.Status },
+}
+
+func serviceCIDRs(deps api.Deps) *api.Kind {
+	s := api.Strategy[*networkingv1.ServiceCIDR]{
+		PrepareCreate:       cidrParts.PlainCreate,
+		PrepareUpdate:       cidrParts.KeepStatus,
+		Validate:            api.OfObject(ValidateCIDR),
+		ValidateUpdate:      api.OfChange(ValidateCIDRUpdate),
+		ValidateName:        validation.NameIsDNSSubdomain,
+		UnconditionalUpdate: true,
+		Reset:               []string{"status"},
+	}
+	if deps.OpenCIDRStatus {
+		s.PrepareCreate, s.PrepareUpdate, s.Reset = nil, nil, nil
+	}
+	return api.Define(api.Row[*networkingv1.ServiceCIDR]{
+		Name: "ServiceCIDR", Resource: "servicecidrs", Cluster: true,
+		Hub: networkingv1.SchemeGroupVersion,
+		Others: []api.Version{api.TwinVersion[*networkingv1beta1.ServiceCIDR, *networkingv1.ServiceCIDR](
+			networkingv1beta1.SchemeGroupVersion, nil)},
+		Strategy: s,
+		Status: &api.Strategy[*networkingv1.ServiceCIDR]{
+			PrepareUpdate: cidrParts.StatusUpdateOnly,
+			Reset:         []string{"spec", "metadata"},
+		},
+		Columns: CIDRColumns(),
+		Row:     CIDRRow,
+	})
+}
 
 // ValidateAddressName checks the name of an IPAddress: the address itself, in canonical form.
 func ValidateAddressName(name string, _ bool) []string {
@@ -57,7 +109,8 @@ func ValidateAddressChange(new, old *networkingv1.IPAddress) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(new.Spec.ParentRef, old.Spec.ParentRef) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "parentRef"), checks.Unversioned(new.Spec.ParentRef), "field is immutable")}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "parentRef"), checks.Unversioned(new.Spec.ParentRef),
+		"field is immutable")}
 }
 
 // AddressColumns are the columns of IP addresses. Their rows have a cell more, as upstream's.
@@ -98,7 +151,8 @@ func ValidateCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 		}
 	}
 	if len(families) == 2 && families[0] == families[1] {
-		errs = append(errs, field.Invalid(at, c.Spec.CIDRs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
+		errs = append(errs, field.Invalid(at, c.Spec.CIDRs,
+			"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
 	}
 	return errs
 }

@@ -8,12 +8,13 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
 )
 
-// IngressFromV1beta1 converts an ingress, also of extensions/v1beta1, whose backends name services themselves, and whose paths need not
-// say how they match.
+// IngressFromV1beta1 converts an ingress, also of extensions/v1beta1, whose backends name services themselves, and
+// whose paths need not say how they match.
 func IngressFromV1beta1(i *networkingv1beta1.Ingress) *networkingv1.Ingress {
-	out := &networkingv1.Ingress{ObjectMeta: i.ObjectMeta, Status: *twin.Of[networkingv1.IngressStatus](&i.Status), Spec: networkingv1.IngressSpec{
-		IngressClassName: i.Spec.IngressClassName, TLS: twin.List[networkingv1.IngressTLS](i.Spec.TLS),
-	}}
+	out := &networkingv1.Ingress{ObjectMeta: i.ObjectMeta, Status: *twin.Of[networkingv1.IngressStatus](&i.Status),
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: i.Spec.IngressClassName, TLS: twin.List[networkingv1.IngressTLS](i.Spec.TLS),
+		}}
 	if i.Spec.Backend != nil {
 		backend := backendFromV1beta1(i.Spec.Backend)
 		out.Spec.DefaultBackend = &backend
@@ -39,7 +40,8 @@ func ruleFromV1beta1(r *networkingv1beta1.IngressRule) networkingv1.IngressRule 
 	for i := range r.HTTP.Paths {
 		from, to := &r.HTTP.Paths[i], &out.HTTP.Paths[i]
 		*to = networkingv1.HTTPIngressPath{
-			Path: from.Path, PathType: twin.Of[networkingv1.PathType](from.PathType), Backend: backendFromV1beta1(&from.Backend),
+			Path: from.Path, PathType: twin.Of[networkingv1.PathType](from.PathType),
+			Backend: backendFromV1beta1(&from.Backend),
 		}
 		if to.PathType == nil {
 			kind := networkingv1.PathTypeImplementationSpecific
@@ -61,5 +63,6 @@ func backendFromV1beta1(b *networkingv1beta1.IngressBackend) networkingv1.Ingres
 	return out
 }
 
-// DefaultPolicyExtensions sets the defaults of a policy that lies in the store as of extensions/v1beta1: protocols stay out.
+// DefaultPolicyExtensions sets the defaults of a policy that lies in the store as of extensions/v1beta1: protocols stay
+// out.
 func DefaultPolicyExtensions(p *networkingv1.NetworkPolicy) { policyTypes(p) }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	segments "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -14,9 +16,47 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var ingressParts = api.Parts[*networkingv1.Ingress, networkingv1.IngressSpec, networkingv1.IngressStatus]{
+	Spec:   func(i *networkingv1.Ingress) *networkingv1.IngressSpec { return &i.Spec },
+	Status: func(i *networkingv1.Ingress) *networkingv1.IngressStatus { return &i.Status },
+}
+
+func ingresses(deps api.Deps) *api.Kind {
+	rules := IngressRules{StrictServiceNames: deps.StrictServiceNames}
+	return api.Define(api.Row[*networkingv1.Ingress]{
+		Name: "Ingress", Resource: "ingresses", ShortNames: []string{"ing"}, Prefix: "ingress",
+		Hub: networkingv1.SchemeGroupVersion,
+		Former: []api.Version{
+			api.FormerVersion(networkingv1beta1.SchemeGroupVersion, IngressFromV1beta1, nil),
+			api.FormerLike[*extensionsv1beta1.Ingress](extensionsv1beta1.SchemeGroupVersion, IngressFromV1beta1,
+				nil),
+		},
+		Strategy: api.Strategy[*networkingv1.Ingress]{
+			Meta:                api.MetaAll,
+			PrepareCreate:       ingressParts.Create,
+			PrepareUpdate:       ingressParts.Update,
+			Validate:            api.OfObject(rules.Validate),
+			ValidateUpdate:      api.OfChange(rules.ValidateUpdate),
+			Warnings:            api.OfChange(IngressWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*networkingv1.Ingress]{
+			PrepareUpdate:  ingressParts.StatusUpdate,
+			ValidateUpdate: api.OfChange(ValidateIngressStatus),
+			Warnings:       api.OfChange(IngressStatusWarnings),
+			Reset:          []string{"spec"},
+		},
+		Columns: IngressColumns(),
+		Row:     IngressRow,
+	})
+}
 
 // classAnnotation named the class before the field did.
 const classAnnotation = "kubernetes.io/ingress.class"
@@ -49,10 +89,12 @@ func (r IngressRules) Validate(i *networkingv1.Ingress) field.ErrorList {
 // ValidateUpdate checks a change.
 func (r IngressRules) ValidateUpdate(new, old *networkingv1.Ingress) field.ErrorList {
 	return validateIngress(new, ingressCheck{
-		service:   r.serviceNames(old),
-		anySecret: slices.ContainsFunc(old.Spec.TLS, func(t networkingv1.IngressTLS) bool { return len(validateSecret(t.SecretName, nil)) > 0 }),
+		service: r.serviceNames(old),
+		anySecret: slices.ContainsFunc(old.Spec.TLS,
+			func(t networkingv1.IngressTLS) bool { return len(validateSecret(t.SecretName, nil)) > 0 }),
 		anyWildcardRule: slices.ContainsFunc(old.Spec.Rules, func(rule networkingv1.IngressRule) bool {
-			return isWildcard(rule.Host) && len(validatePaths(rule.HTTP, nil, utilvalidation.IsDNS1035Label)) > 0 // strict names, as upstream has it
+			// strict names, as upstream has it
+			return isWildcard(rule.Host) && len(validatePaths(rule.HTTP, nil, utilvalidation.IsDNS1035Label)) > 0
 		}),
 	})
 }
@@ -160,7 +202,8 @@ func validatePaths(http *networkingv1.HTTPIngressRuleValue, at *field.Path, serv
 }
 
 func validatePath(p *networkingv1.HTTPIngressPath, at *field.Path, service nameCheck) field.ErrorList {
-	known := sets.New(networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
+	known := sets.New(networkingv1.PathTypeExact, networkingv1.PathTypePrefix,
+		networkingv1.PathTypeImplementationSpecific)
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
 	}
@@ -257,7 +300,8 @@ func ValidateIngressStatus(new, old *networkingv1.Ingress) field.ErrorList {
 		}
 		errs = append(errs, checks.Text(i.Hostname, at.Child("hostname"), utilvalidation.IsDNS1123Subdomain)...)
 		if netutils.ParseIPSloppy(i.Hostname) != nil {
-			errs = append(errs, field.Invalid(at.Child("hostname"), i.Hostname, "must be a DNS name, not an IP address"))
+			errs = append(errs, field.Invalid(at.Child("hostname"), i.Hostname,
+				"must be a DNS name, not an IP address"))
 		}
 	}
 	return errs
@@ -268,7 +312,8 @@ func IngressWarnings(new, old *networkingv1.Ingress) []string {
 	if _, ok := new.Annotations[classAnnotation]; !ok || new.Spec.IngressClassName != nil || old != nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
+	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead",
+		classAnnotation)}
 }
 
 // IngressStatusWarnings tell of addresses that can be written in a better way.
@@ -276,7 +321,8 @@ func IngressStatusWarnings(new, _ *networkingv1.Ingress) []string {
 	var out []string
 	for n, i := range new.Status.LoadBalancer.Ingress {
 		if i.IP != "" {
-			out = append(out, utilvalidation.GetWarningsForIP(field.NewPath("status", "loadBalancer", "ingress").Index(n), i.IP)...)
+			out = append(out, utilvalidation.GetWarningsForIP(
+				field.NewPath("status", "loadBalancer", "ingress").Index(n), i.IP)...)
 		}
 	}
 	return out
@@ -311,10 +357,12 @@ func IngressRow(i *networkingv1.Ingress) []any {
 		}
 	}
 	slices.Sort(addresses)
-	return []any{i.Name, class, hosts(i.Spec.Rules), strings.Join(slices.Compact(addresses), ","), ports, show.Age(i.CreationTimestamp)}
+	return []any{i.Name, class, hosts(i.Spec.Rules), strings.Join(slices.Compact(addresses), ","), ports,
+		show.Age(i.CreationTimestamp)}
 }
 
-// hosts names the first three. How many more there are is told if a rule follows them, and counts all rules beyond three.
+// hosts names the first three. How many more there are is told if a rule follows them, and counts all rules beyond
+// three.
 func hosts(rules []networkingv1.IngressRule) string {
 	const most = 3
 	var list []string
@@ -332,74 +380,4 @@ func hosts(rules []networkingv1.IngressRule) string {
 		return "*"
 	}
 	return strings.Join(list, ",") + more
-}
-
-// DefaultIngressClass sets the defaults of an ingress class.
-func DefaultIngressClass(c *networkingv1.IngressClass) {
-	if p := c.Spec.Parameters; p != nil && p.Scope == nil {
-		scope := networkingv1.IngressClassParametersReferenceScopeCluster
-		p.Scope = &scope
-	}
-}
-
-// maxController bounds the name of an ingress controller.
-const maxController = 250
-
-// ValidateIngressClass checks an ingress class.
-func ValidateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
-	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if len(c.Spec.Controller) > maxController {
-		errs = append(errs, field.TooLong(at.Child("controller"), "", maxController))
-	}
-	errs = append(errs, utilvalidation.IsDomainPrefixedPath(at.Child("controller"), c.Spec.Controller)...)
-	p := c.Spec.Parameters
-	if p == nil {
-		return errs
-	}
-	at = at.Child("parameters")
-	errs = append(errs, typedReference(p.APIGroup, p.Kind, p.Name, at)...)
-	if p.Scope == nil {
-		return append(errs, field.Required(at.Child("scope"), ""))
-	}
-	const cluster, namespaced = networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace
-	errs = append(errs, checks.In(*p.Scope, at.Child("scope"), cluster, namespaced)...)
-	switch {
-	case *p.Scope == namespaced && p.Namespace == nil:
-		errs = append(errs, field.Required(at.Child("namespace"), "`parameters.scope` is set to 'Namespace'"))
-	case *p.Scope == namespaced:
-		errs = append(errs, checks.Text(*p.Namespace, at.Child("namespace"), utilvalidation.IsDNS1123Label)...)
-	case *p.Scope == cluster && p.Namespace != nil:
-		errs = append(errs, field.Forbidden(at.Child("namespace"), "`parameters.scope` is set to 'Cluster'"))
-	}
-	return errs
-}
-
-// ValidateIngressClassChange checks a change alone: the controller stays.
-func ValidateIngressClassChange(new, old *networkingv1.IngressClass) field.ErrorList {
-	return validation.ValidateImmutableField(new.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
-}
-
-// IngressClassColumns are the columns of ingress classes.
-func IngressClassColumns() show.Columns {
-	return show.Name().
-		String("Controller", "Controller that is responsible for handling this class").
-		String("Parameters", "A reference to a resource with additional parameters").
-		Age()
-}
-
-// IngressClassRow are the cells of an ingress class.
-func IngressClassRow(c *networkingv1.IngressClass) []any {
-	name, parameters := c.Name, show.None
-	if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
-		name += " (default)"
-	}
-	if p := c.Spec.Parameters; p != nil {
-		parameters = p.Kind
-		if p.APIGroup != nil {
-			parameters += "." + *p.APIGroup
-		}
-		parameters += "/" + p.Name
-	}
-	return []any{name, c.Spec.Controller, parameters, show.Age(c.CreationTimestamp)}
 }

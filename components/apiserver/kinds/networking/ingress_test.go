@@ -10,7 +10,8 @@ import (
 // TestOldFaultsOfIngresses: what an ingress may have had since before it was checked, it may have on.
 func TestOldFaultsOfIngresses(t *testing.T) {
 	secret := func(name string) *networkingv1.Ingress {
-		return &networkingv1.Ingress{Spec: networkingv1.IngressSpec{DefaultBackend: to("s"), TLS: []networkingv1.IngressTLS{{SecretName: name}}}}
+		return &networkingv1.Ingress{
+			Spec: networkingv1.IngressSpec{DefaultBackend: to("s"), TLS: []networkingv1.IngressTLS{{SecretName: name}}}}
 	}
 	nowhere := func(hosts ...string) *networkingv1.Ingress {
 		out := &networkingv1.Ingress{}
@@ -43,5 +44,6 @@ func TestOldFaultsOfIngresses(t *testing.T) {
 }
 
 func to(service string) *networkingv1.IngressBackend {
-	return &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: service, Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	return &networkingv1.IngressBackend{
+		Service: &networkingv1.IngressServiceBackend{Name: service, Port: networkingv1.ServiceBackendPort{Number: 80}}}
 }

@@ -1,10 +1,14 @@
 package networking
 
 import (
+	"context"
 	"net"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -12,9 +16,40 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+var networkPolicyParts = api.Parts[*networkingv1.NetworkPolicy, networkingv1.NetworkPolicySpec, struct{}]{
+	Spec: func(p *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &p.Spec },
+}
+
+func networkPolicies() *api.Kind {
+	return api.Define(api.Row[*networkingv1.NetworkPolicy]{
+		Name: "NetworkPolicy", Resource: "networkpolicies", ShortNames: []string{"netpol"},
+		Hub:     networkingv1.SchemeGroupVersion,
+		Default: DefaultPolicy,
+		Former: []api.Version{api.FormerTwin[*extensionsv1beta1.NetworkPolicy](extensionsv1beta1.SchemeGroupVersion,
+			DefaultPolicyExtensions)},
+		Strategy: api.Strategy[*networkingv1.NetworkPolicy]{
+			PrepareCreate: networkPolicyParts.Create,
+			PrepareUpdate: func(ctx context.Context, new, old *networkingv1.NetworkPolicy) {
+				// an empty list is not none
+				if networkPolicyParts.Update(ctx, new, old); !reflect.DeepEqual(new.Spec, old.Spec) {
+					new.SetGeneration(old.GetGeneration() + 1)
+				}
+			},
+			Validate:            api.OfObject(ValidatePolicy),
+			ValidateUpdate:      api.OfChange(ValidatePolicyUpdate),
+			Warnings:            api.OfChange(PolicyWarnings),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: PolicyColumns(),
+		Row:     PolicyRow,
+	})
+}
 
 // DefaultPolicy sets the defaults of a network policy.
 func DefaultPolicy(p *networkingv1.NetworkPolicy) {
@@ -56,8 +91,8 @@ type legacy struct {
 	selectors metavalidation.LabelSelectorValidationOptions
 }
 
-// ValidatePolicyUpdate checks a change; blocks that were there before need not be in canonical form, and of a policy whose own
-// selector was bad, none of the selectors needs values that labels can have.
+// ValidatePolicyUpdate checks a change; blocks that were there before need not be in canonical form, and of a policy
+// whose own selector was bad, none of the selectors needs values that labels can have.
 func ValidatePolicyUpdate(new, old *networkingv1.NetworkPolicy) field.ErrorList {
 	var known legacy
 	known.selectors.AllowInvalidLabelValueInSelector = len(known.selector(&old.Spec.PodSelector, nil)) > 0
@@ -91,10 +126,12 @@ func validatePolicy(p *networkingv1.NetworkPolicy, known legacy) field.ErrorList
 		errs = append(errs, policyPeers(r.To, rule.Child("to"), known)...)
 	}
 	if len(p.Spec.PolicyTypes) > 2 {
-		return append(errs, field.Invalid(at.Child("policyTypes"), &p.Spec.PolicyTypes, "may not specify more than two policyTypes"))
+		return append(errs, field.Invalid(at.Child("policyTypes"), &p.Spec.PolicyTypes,
+			"may not specify more than two policyTypes"))
 	}
 	for i, t := range p.Spec.PolicyTypes {
-		errs = append(errs, checks.In(t, at.Child("policyTypes").Index(i), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
+		errs = append(errs, checks.In(t, at.Child("policyTypes").Index(i), networkingv1.PolicyTypeIngress,
+			networkingv1.PolicyTypeEgress)...)
 	}
 	return errs
 }
@@ -108,17 +145,20 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 	for i, p := range ports {
 		at := path.Index(i)
 		if p.Protocol != nil {
-			errs = append(errs, checks.In(*p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			errs = append(errs, checks.In(*p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP,
+				corev1.ProtocolSCTP)...)
 		}
 		if p.Port == nil {
 			if p.EndPort != nil {
-				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "may not be specified when `port` is not specified"))
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort,
+					"may not be specified when `port` is not specified"))
 			}
 			continue
 		}
 		if p.Port.Type == intstr.String {
 			if p.EndPort != nil {
-				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "may not be specified when `port` is non-numeric"))
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort,
+					"may not be specified when `port` is non-numeric"))
 			}
 			errs = append(errs, checks.Text(p.Port.StrVal, at.Child("port"), utilvalidation.IsValidPortName)...)
 			continue
@@ -128,7 +168,8 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 		}
 		if p.EndPort != nil {
 			if *p.EndPort < p.Port.IntVal {
-				errs = append(errs, field.Invalid(at.Child("endPort"), p.Port.IntVal, "must be greater than or equal to `port`"))
+				errs = append(errs, field.Invalid(at.Child("endPort"), p.Port.IntVal,
+					"must be greater than or equal to `port`"))
 			}
 			for _, msg := range utilvalidation.IsValidPortNum(int(*p.EndPort)) {
 				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, msg))

@@ -25,18 +25,22 @@ func TestOldFaultsOfPolicies(t *testing.T) {
 		}
 		pods := in(peer)
 		out := &networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PodSelector: in(own)}}
-		out.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &pods}}}}
+		out.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{
+			{To: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &pods}}}}
 		return out
 	}
-	const ownValue, peerValue = "spec.podSelector.matchExpressions[0].values[0]", "spec.egress[0].to[0].namespaceSelector.matchExpressions[0].values[0]"
+	const ownValue, peerValue = "spec.podSelector.matchExpressions[0].values[0]",
+		"spec.egress[0].to[0].namespaceSelector.matchExpressions[0].values[0]"
 	for _, c := range []struct {
 		name     string
 		old, new *networkingv1.NetworkPolicy
 		want     []string
 	}{
-		{"a block in its form", block("10.0.0.0/8"), block("010.0.0.0/8"), []string{"spec.ingress[0].from[0].ipBlock.cidr"}},
+		{"a block in its form", block("10.0.0.0/8"), block("010.0.0.0/8"),
+			[]string{"spec.ingress[0].from[0].ipBlock.cidr"}},
 		{"one in another", block("010.0.0.0/8"), block("010.0.0.0/8"), nil},
-		{"one in another with parts", block("010.0.0.0/8"), block("010.0.0.0/8", "10.1.0.0/16", "11.0.0.0/16", "10.0.0.0/8"),
+		{"one in another with parts", block("010.0.0.0/8"),
+			block("010.0.0.0/8", "10.1.0.0/16", "11.0.0.0/16", "10.0.0.0/8"),
 			[]string{"spec.ingress[0].from[0].ipBlock.except[1]", "spec.ingress[0].from[0].ipBlock.except[2]"}},
 		{"a part in another", block("10.0.0.0/8", "010.1.0.0/16"), block("10.0.0.0/8", "010.1.0.0/16"), nil},
 		{"a part in another that is none", block("10.0.0.0/8", "011.1.0.0/16"), block("10.0.0.0/8", "011.1.0.0/16"),

@@ -1,19 +1,42 @@
-// Package node holds what runtime classes need beyond their row. It is pure.
 package node
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	nodev1alpha1 "k8s.io/api/node/v1alpha1"
+	nodev1beta1 "k8s.io/api/node/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func runtimeClasses() *api.Kind {
+	return api.Define(api.Row[*nodev1.RuntimeClass]{
+		Name: "RuntimeClass", Resource: "runtimeclasses", Cluster: true,
+		Hub: nodev1.SchemeGroupVersion,
+		Former: []api.Version{
+			api.FormerTwin[*nodev1beta1.RuntimeClass, *nodev1.RuntimeClass](nodev1beta1.SchemeGroupVersion, nil),
+			api.FormerVersion(nodev1alpha1.SchemeGroupVersion, FromV1alpha1, nil),
+		},
+		Strategy: api.Strategy[*nodev1.RuntimeClass]{
+			AnyFinalizer:   true,
+			Validate:       api.OfObject(Validate),
+			ValidateAmong:  api.WholeFirst(api.IgnoreOld(Validate), ValidateChange),
+			Warnings:       api.OfChange(Warnings),
+			ValidateName:   validation.NameIsDNSSubdomain,
+			CreateOnUpdate: true,
+		},
+		Columns: Columns(),
+		Row:     Row,
+	})
+}
 
 // Validate checks a runtime class.
 func Validate(c *nodev1.RuntimeClass) field.ErrorList {
@@ -25,8 +48,10 @@ func Validate(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = append(errs, podspec.Overhead(c.Overhead.PodFixed, field.NewPath("overhead"))...)
 	}
 	if c.Scheduling != nil {
-		errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector, field.NewPath("scheduling", "nodeSelector"))...)
-		errs = append(errs, validateTolerations(c.Scheduling.Tolerations, field.NewPath("scheduling", "tolerations"))...)
+		errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector,
+			field.NewPath("scheduling", "nodeSelector"))...)
+		errs = append(errs, validateTolerations(c.Scheduling.Tolerations,
+			field.NewPath("scheduling", "tolerations"))...)
 	}
 	return errs
 }

@@ -16,7 +16,8 @@ func appArmorKey(container string) string {
 }
 
 func appArmorWarning(container string, meta *field.Path) string {
-	return fmt.Sprintf(`%s: deprecated since v1.30; use the "appArmorProfile" field instead`, meta.Child("annotations").Key(appArmorKey(container)))
+	return fmt.Sprintf(`%s: deprecated since v1.30; use the "appArmorProfile" field instead`,
+		meta.Child("annotations").Key(appArmorKey(container)))
 }
 
 // wholeAppArmor is the profile of a pod's containers that have none of their own; nil is none.
@@ -34,8 +35,8 @@ func ownAppArmor(c *corev1.Container) *corev1.AppArmorProfile {
 	return c.SecurityContext.AppArmorProfile
 }
 
-// syncAppArmor sets the AppArmor fields of a new pod's containers from the older annotations, and warns of those that say
-// what the pod doesn't say yet, or nothing that a field can say.
+// syncAppArmor sets the AppArmor fields of a new pod's containers from the older annotations, and warns of those that
+// say what the pod doesn't say yet, or nothing that a field can say.
 func syncAppArmor(p *corev1.Pod) []string {
 	if isWindows(&p.Spec) {
 		return nil
@@ -96,12 +97,14 @@ func seccompProfile(annotation string) *corev1.SeccompProfile {
 	return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &name}
 }
 
-// validateProfilesAgree checks that the fields for seccomp and AppArmor say what the annotations of former versions say.
+// validateProfilesAgree checks that the fields for seccomp and AppArmor say what the annotations of former versions
+// say.
 func validateProfilesAgree(annotations map[string]string, s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seccomp := func(p *corev1.SeccompProfile, key string, at *field.Path) {
 		if annotation, ok := annotations[key]; ok && p != nil {
-			errs = append(errs, agree("seccomp", annotation, string(p.Type), p.LocalhostProfile, at.Child("securityContext", "seccompProfile"))...)
+			errs = append(errs, agree("seccomp", annotation, string(p.Type), p.LocalhostProfile,
+				at.Child("securityContext", "seccompProfile"))...)
 		}
 	}
 	if s.SecurityContext != nil {
@@ -122,14 +125,15 @@ func validateProfilesAgree(annotations map[string]string, s *corev1.PodSpec, pat
 			p = whole
 		}
 		if annotation, ok := annotations[appArmorKey(c.Name)]; ok && p != nil {
-			errs = append(errs, agree("apparmor", annotation, string(p.Type), p.LocalhostProfile, at.Child("securityContext", "appArmorProfile"))...)
+			errs = append(errs, agree("apparmor", annotation, string(p.Type), p.LocalhostProfile,
+				at.Child("securityContext", "appArmorProfile"))...)
 		}
 	})
 	return errs
 }
 
-// agree compares an annotation with the field at a path. The types are called the same for seccomp and AppArmor, and both
-// write a profile of the node's after the same prefix.
+// agree compares an annotation with the field at a path. The types are called the same for seccomp and AppArmor, and
+// both write a profile of the node's after the same prefix.
 func agree(what, annotation, fieldType string, local *string, at *field.Path) field.ErrorList {
 	same := true // as what isn't known
 	switch fieldType {
@@ -145,7 +149,8 @@ func agree(what, annotation, fieldType string, local *string, at *field.Path) fi
 		var name string
 		name, same = strings.CutPrefix(annotation, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
 		if same && (local == nil || *local != name) {
-			return field.ErrorList{field.Forbidden(at.Child("localhostProfile"), what+" profile in annotation and field must match")}
+			return field.ErrorList{field.Forbidden(at.Child("localhostProfile"),
+				what+" profile in annotation and field must match")}
 		}
 	}
 	if !same {

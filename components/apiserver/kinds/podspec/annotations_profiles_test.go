@@ -30,10 +30,14 @@ func annotated(annotation string, whole, own *corev1.AppArmorProfile) *corev1.Po
 
 // TestAppArmorAnnotations: what becomes of them in new pods, and what is told of them there and in templates.
 func TestAppArmorAnnotations(t *testing.T) {
-	const unconfined, runtimeDefault, localhost = corev1.AppArmorProfileTypeUnconfined, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeLocalhost
-	free, preset, local := appArmorOf(unconfined, nil), appArmorOf(runtimeDefault, nil), appArmorOf(localhost, ptr.To("p"))
-	const badType = "spec.containers[0].securityContext.appArmorProfile.type: Forbidden: apparmor type in annotation and field must match"
-	const badName = "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: apparmor profile in annotation and field must match"
+	const unconfined, runtimeDefault, localhost = corev1.AppArmorProfileTypeUnconfined,
+		corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeLocalhost
+	free, preset, local := appArmorOf(unconfined, nil), appArmorOf(runtimeDefault, nil),
+		appArmorOf(localhost, ptr.To("p"))
+	const badType = "spec.containers[0].securityContext.appArmorProfile.type: Forbidden: apparmor type in annotation " +
+		"and field must match"
+	const badName = "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: apparmor profile " +
+		"in annotation and field must match"
 	for _, tc := range []struct {
 		name, annotation string
 		whole, own       *corev1.AppArmorProfile
@@ -61,7 +65,8 @@ func TestAppArmorAnnotations(t *testing.T) {
 		p := annotated(tc.annotation, tc.whole, tc.own)
 		template := &corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: *p.Spec.DeepCopy()}
 		warnings := PrepareCreate(p, time.Time{})
-		told := slices.DeleteFunc(TemplateWarnings(template, field.NewPath("template")), func(s string) bool { return !strings.Contains(s, "apparmor") })
+		told := slices.DeleteFunc(TemplateWarnings(template, field.NewPath("template")),
+			func(s string) bool { return !strings.Contains(s, "apparmor") })
 		got := ""
 		if profile := ownAppArmor(&p.Spec.Containers[0]); profile != nil {
 			got = strings.TrimSpace(string(profile.Type) + " " + ptr.Deref(profile.LocalhostProfile, ""))
@@ -69,7 +74,8 @@ func TestAppArmorAnnotations(t *testing.T) {
 		if got != tc.want || len(warnings) > 0 != tc.warns || len(told) > 0 != tc.told {
 			t.Errorf("%s: got %q, warnings %q and %q", tc.name, got, warnings, told)
 		}
-		if errs := (Rules{}).ValidateCreate(p); tc.err == "" && len(errs) > 0 || tc.err != "" && (len(errs) != 1 || errs[0].Error() != tc.err) {
+		if errs := (Rules{}).ValidateCreate(p); tc.err == "" && len(errs) > 0 ||
+			tc.err != "" && (len(errs) != 1 || errs[0].Error() != tc.err) {
 			t.Errorf("%s: got errors %q, want %q", tc.name, errs, tc.err)
 		}
 	}
@@ -78,7 +84,8 @@ func TestAppArmorAnnotations(t *testing.T) {
 // TestTemplateProfilesAgree: in templates, whose annotations become no fields, those of the pod are compared too.
 func TestTemplateProfilesAgree(t *testing.T) {
 	preset := appArmorOf(corev1.AppArmorProfileTypeRuntimeDefault, nil)
-	for annotation, want := range map[string]bool{"unconfined": true, "": true, "localhost/p": true, "runtime/default": false} {
+	for annotation, want := range map[string]bool{"unconfined": true, "": true, "localhost/p": true,
+		"runtime/default": false} {
 		p := annotated(annotation, preset, nil)
 		check := func() field.ErrorList { return validateProfilesAgree(p.Annotations, &p.Spec, field.NewPath("spec")) }
 		if errs := check(); len(errs) > 0 != want {
@@ -101,14 +108,17 @@ func TestSeccompAgrees(t *testing.T) {
 	}{
 		{"docker/default", corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, ""},
 		{"runtime/default", corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, ""},
-		{"", corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}, "spec.securityContext.seccompProfile.type"},
+		{"", corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
+			"spec.securityContext.seccompProfile.type"},
 		{"localhost/a", corev1.SeccompProfile{Type: local, LocalhostProfile: ptr.To("a")}, ""},
-		{"localhost/a", corev1.SeccompProfile{Type: local, LocalhostProfile: ptr.To("b")}, "spec.securityContext.seccompProfile.localhostProfile"},
+		{"localhost/a", corev1.SeccompProfile{Type: local, LocalhostProfile: ptr.To("b")},
+			"spec.securityContext.seccompProfile.localhostProfile"},
 		{"localhost/a", corev1.SeccompProfile{Type: local}, "spec.securityContext.seccompProfile.localhostProfile"},
 		{"x", corev1.SeccompProfile{Type: "unknown"}, ""},
 	} {
 		s := &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &tc.field}}
-		errs := validateProfilesAgree(map[string]string{corev1.SeccompPodAnnotationKey: tc.annotation}, s, field.NewPath("spec"))
+		errs := validateProfilesAgree(map[string]string{corev1.SeccompPodAnnotationKey: tc.annotation}, s,
+			field.NewPath("spec"))
 		if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || errs[0].Field != tc.want) {
 			t.Errorf("%q, %+v: got %q", tc.annotation, tc.field, errs)
 		}

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// fault is a sort of what is refused in a new spec, and let be where the spec was stored with it: by a server that didn't
-// look for it yet, or that had more features on.
-type fault uint
+// ratchetRule is a set of rules that a new spec must follow, but that an update of a spec that was stored in breach of
+// them needn't: by a server that didn't check them yet, or that had more features on.
+type ratchetRule uint
 
 const (
-	badCost fault = 1 << iota
+	badCost ratchetRule = 1 << iota
 	brokenPages
 	badAffinity
 	badSpread
@@ -27,30 +27,30 @@ const (
 	comparing
 )
 
-// before is what a pod or a template was before a change; nil is that of a new one. What it had of a fault is looked for
-// when the change has some, and once. It is of one request, and not to be shared.
-type before struct {
+// oldState is a pod or a template before an update; nil on creation. Whether it broke a rule is checked when the update
+// breaks it, and once. It is of one request, and not to be shared.
+type oldState struct {
 	spec         *corev1.PodSpec
 	annotations  map[string]string
-	asked, found fault
+	asked, found ratchetRule
 }
 
-func beforePod(old *corev1.Pod) *before {
-	return &before{spec: &old.Spec, annotations: old.Annotations}
+func oldPodState(old *corev1.Pod) *oldState {
+	return &oldState{spec: &old.Spec, annotations: old.Annotations}
 }
 
-func beforeTemplate(old *corev1.PodTemplateSpec) *before {
+func oldTemplateState(old *corev1.PodTemplateSpec) *oldState {
 	if old == nil {
 		return nil
 	}
-	return &before{spec: &old.Spec, annotations: old.Annotations}
+	return &oldState{spec: &old.Spec, annotations: old.Annotations}
 }
 
 // HadBadSelectors reports whether the affinity of a stored template has selectors that a new one must not have.
-func HadBadSelectors(old *corev1.PodTemplateSpec) bool { return beforeTemplate(old).had(badAffinity) }
+func HadBadSelectors(old *corev1.PodTemplateSpec) bool { return oldTemplateState(old).had(badAffinity) }
 
 // had reports whether a fault was there.
-func (b *before) had(f fault) bool {
+func (b *oldState) had(f ratchetRule) bool {
 	if b == nil {
 		return false
 	}
@@ -63,7 +63,7 @@ func (b *before) had(f fault) bool {
 	return b.found&f != 0
 }
 
-func (b *before) look(f fault) bool {
+func (b *oldState) look(f ratchetRule) bool {
 	s := b.spec
 	switch f {
 	case badCost:
@@ -112,7 +112,7 @@ func (b *before) look(f fault) bool {
 }
 
 // nodes is the selector of nodes that was required.
-func (b *before) nodes() *corev1.NodeSelector {
+func (b *oldState) nodes() *corev1.NodeSelector {
 	if b == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (b *before) nodes() *corev1.NodeSelector {
 }
 
 // selector checks a selector of other pods.
-func (b *before) selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+func (b *oldState) selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	errs := selector(s, at)
 	if len(errs) > 0 && b.had(badAffinity) {
 		return selectorKeys(s, at)
@@ -130,11 +130,12 @@ func (b *before) selector(s *metav1.LabelSelector, at *field.Path) field.ErrorLi
 
 // selectorKeys checks a selector but for the values of its expressions.
 func selectorKeys(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: true}, at)
+	return metavalidation.ValidateLabelSelector(s,
+		metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: true}, at)
 }
 
-// breaksPages reports whether a container, or what a pod takes besides, has parts of huge pages. Upstream doesn't ask the
-// resources of the pod as a whole.
+// breaksPages reports whether a container, or what a pod takes besides, has parts of huge pages. Upstream doesn't ask
+// the resources of the pod as a whole.
 func breaksPages(s *corev1.PodSpec) bool {
 	found := false
 	look := func(list corev1.ResourceList) {
@@ -157,8 +158,13 @@ func anyPodTerm(a *corev1.Affinity, is func(*corev1.PodAffinityTerm) bool) bool 
 	}
 	one := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) bool {
 		return slices.ContainsFunc(required, func(t corev1.PodAffinityTerm) bool { return is(&t) }) ||
-			slices.ContainsFunc(preferred, func(t corev1.WeightedPodAffinityTerm) bool { return is(&t.PodAffinityTerm) })
+			slices.ContainsFunc(preferred,
+				func(t corev1.WeightedPodAffinityTerm) bool { return is(&t.PodAffinityTerm) })
 	}
-	return a.PodAffinity != nil && one(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) ||
-		a.PodAntiAffinity != nil && one(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	return a.PodAffinity != nil &&
+		one(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) ||
+		a.PodAntiAffinity != nil &&
+			one(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+				a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 }

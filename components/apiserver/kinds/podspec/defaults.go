@@ -46,7 +46,8 @@ func DefaultTemplate(t *corev1.PodTemplateSpec) {
 var initAnnotations = []string{"pod.beta.kubernetes.io/init-containers", "pod.alpha.kubernetes.io/init-containers",
 	"pod.beta.kubernetes.io/init-container-statuses", "pod.alpha.kubernetes.io/init-container-statuses"}
 
-// dropInitAnnotations writes to no map: what was read before has its defaults, and may share its annotations with others.
+// dropInitAnnotations writes to no map: what was read before has its defaults, and may share its annotations with
+// others.
 func dropInitAnnotations(annotations *map[string]string) {
 	former := func(key, _ string) bool { return slices.Contains(initAnnotations, key) }
 	for key, value := range *annotations {
@@ -176,7 +177,8 @@ func RoundUp(list corev1.ResourceList) {
 func roundUpStatus(s *corev1.PodStatus) {
 	RoundUp(s.AllocatedResources)
 	roundUpResources(s.Resources)
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses,
+		s.EphemeralContainerStatuses} {
 		for i := range list {
 			RoundUp(list[i].AllocatedResources)
 			roundUpResources(list[i].Resources)

@@ -6,8 +6,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// defaultPodResources fills in what a pod that has resources of its own leaves out (KEP-2837): limits of huge pages from
-// those of its containers, and, where the pod has limits, requests from those of its containers and then from its
+// defaultPodResources fills in what a pod that has resources of its own leaves out (KEP-2837): limits of huge pages
+// from those of its containers, and, where the pod has limits, requests from those of its containers and then from its
 // limits.
 func defaultPodResources(pod *corev1.Pod) {
 	r := pod.Spec.Resources

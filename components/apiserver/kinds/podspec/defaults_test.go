@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAnnotationsThatAreSharedAreNotWrittenTo: what is read from the store, or was written to it, gets its defaults, and has its
-// annotations in common with other objects, which are read meanwhile.
+// TestAnnotationsThatAreSharedAreNotWrittenTo: what is read from the store, or was written to it, gets its defaults,
+// and has its annotations in common with other objects, which are read meanwhile.
 func TestAnnotationsThatAreSharedAreNotWrittenTo(t *testing.T) {
 	former := map[string]string{"pod.beta.kubernetes.io/init-containers": "[]", "color": "blue"}
 	before := maps.Clone(former)
@@ -37,7 +37,8 @@ func TestAnnotationsThatAreSharedAreNotWrittenTo(t *testing.T) {
 	all.Wait() // the runtime ends a program that writes to a map at once from several places
 }
 
-// TestNegativeTimesToStop: of pods they are gone as soon as one is read, before anybody else sees it; templates keep theirs.
+// TestNegativeTimesToStop: of pods they are gone as soon as one is read, before another reader sees it; templates keep
+// theirs.
 func TestNegativeTimesToStop(t *testing.T) {
 	for seconds, want := range map[int64]int64{-5: 1, -1: 1, 0: 0, 7: 7} {
 		pod, template, given := &corev1.Pod{}, &corev1.PodTemplateSpec{}, seconds

@@ -22,8 +22,9 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// The grammar of image references (https://pkg.go.dev/github.com/distribution/reference), as far as it tells whether there is a tag.
-// That package is what the tests compare with: to import it costs every start of a program more than a millisecond.
+// The grammar of image references (https://pkg.go.dev/github.com/distribution/reference), as far as it tells whether
+// there is a tag. That package is what the tests compare with: to import it costs every start of a program more than a
+// millisecond.
 var (
 	registry = sync.OnceValue(func() *regexp.Regexp {
 		const label = `[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?`

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mergeMatchLabelKeys turns matchLabelKeys and mismatchLabelKeys of affinity and spread terms into requirements of their
-// label selectors, with the values that the pod has (KEP-3633, KEP-3243).
+// mergeMatchLabelKeys turns matchLabelKeys and mismatchLabelKeys of affinity and spread terms into requirements of
+// their label selectors, with the values that the pod has (KEP-3633, KEP-3243).
 func mergeMatchLabelKeys(p *corev1.Pod) {
 	if a := p.Spec.Affinity; a != nil {
 		if a.PodAffinity != nil {
@@ -24,7 +24,8 @@ func mergeMatchLabelKeys(p *corev1.Pod) {
 	}
 }
 
-func mergeTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, labels map[string]string) {
+func mergeTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
+	labels map[string]string) {
 	for i := range required {
 		mergeTerm(&required[i], labels)
 	}

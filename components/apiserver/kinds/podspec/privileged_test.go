@@ -25,26 +25,34 @@ func TestPrivilege(t *testing.T) {
 		allowed []string // where it is
 		want    []string
 	}{
-		"container": {func(s *corev1.PodSpec) { s.Containers[0].SecurityContext = privileged }, nil, []string{"spec.containers[0]." + denied}},
+		"container": {func(s *corev1.PodSpec) { s.Containers[0].SecurityContext = privileged }, nil,
+			[]string{"spec.containers[0]." + denied}},
 		"init container": {func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{*s.Containers[0].DeepCopy()}
 			s.InitContainers[0].Name, s.InitContainers[0].SecurityContext = "i", privileged
 		}, nil, []string{"spec.initContainers[0]." + denied}},
-		"ephemeral container": {func(s *corev1.PodSpec) { s.EphemeralContainers = []corev1.EphemeralContainer{debugger(privileged)} }, nil,
+		"ephemeral container": {func(s *corev1.PodSpec) {
+			s.EphemeralContainers = []corev1.EphemeralContainer{debugger(privileged)}
+		}, nil,
 			[]string{"spec.ephemeralContainers[0]." + denied}},
 		"among others": {func(s *corev1.PodSpec) {
 			s.Containers[0].Image = ""
-			s.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true), RunAsUser: ptr.To(int64(-1))}
+			s.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true),
+				RunAsUser: ptr.To(int64(-1))}
 		}, []string{"spec.containers[0].image", "spec.containers[0].securityContext.runAsUser"},
-			[]string{"spec.containers[0].image", "spec.containers[0]." + denied, "spec.containers[0].securityContext.runAsUser"}},
+			[]string{"spec.containers[0].image", "spec.containers[0]." + denied,
+				"spec.containers[0].securityContext.runAsUser"}},
 		"process of the host": {func(s *corev1.PodSpec) {
 			s.Containers[0].SecurityContext = &corev1.SecurityContext{WindowsOptions: windows}
 			s.Hostname = "A"
 		}, []string{"spec.hostNetwork", "spec.hostname"}, []string{"spec.hostNetwork", host, "spec.hostname"}},
-		"processes of the host": {func(s *corev1.PodSpec) { s.HostNetwork, s.SecurityContext.WindowsOptions = true, windows }, nil, []string{host}},
+		"processes of the host": {
+			func(s *corev1.PodSpec) { s.HostNetwork, s.SecurityContext.WindowsOptions = true, windows }, nil,
+			[]string{host}},
 		"only the debugger": {func(s *corev1.PodSpec) {
 			s.HostNetwork = true
-			s.EphemeralContainers = []corev1.EphemeralContainer{debugger(&corev1.SecurityContext{WindowsOptions: windows})}
+			s.EphemeralContainers = []corev1.EphemeralContainer{
+				debugger(&corev1.SecurityContext{WindowsOptions: windows})}
 		}, []string{"spec: Invalid value"}, []string{"spec: Invalid value", host}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +64,7 @@ func TestPrivilege(t *testing.T) {
 					want = c.allowed
 				}
 				expect(t, errorTexts(rules.validatePod(p, nil).ToAggregate()), want)
-				expect(t, errorTexts(rules.validatePod(p, beforePod(p)).ToAggregate()), want)
+				expect(t, errorTexts(rules.validatePod(p, oldPodState(p)).ToAggregate()), want)
 				expect(t, errorTexts(rules.validateSpec(&p.Spec, nil, nil, field.NewPath("spec")).ToAggregate()), want)
 			}
 		})
@@ -77,7 +85,8 @@ func TestPrivilegeByEveryDoor(t *testing.T) {
 			"template":             rules.ValidateTemplate(template, nil, field.NewPath("template")),
 			"stored template":      rules.ValidateTemplate(template, template, field.NewPath("template")),
 		} {
-			if rules.Privileged && len(errs) > 0 || !rules.Privileged && (len(errs) != 1 || errs[0].Detail != "disallowed by cluster policy") {
+			if rules.Privileged && len(errs) > 0 ||
+				!rules.Privileged && (len(errs) != 1 || errs[0].Detail != "disallowed by cluster policy") {
 				t.Errorf("%s, allowed %t: %v", name, rules.Privileged, errs)
 			}
 		}

@@ -65,7 +65,8 @@ func UnversionedSpec(s *corev1.PodSpec) any {
 		show(s.ImagePullSecrets), s.Hostname, s.Subdomain, s.SetHostnameAsFQDN, show(s.Affinity), s.SchedulerName,
 		show(s.Tolerations), show(s.HostAliases), s.PriorityClassName, s.Priority, s.PreemptionPolicy,
 		show(s.DNSConfig), show(s.ReadinessGates), s.RuntimeClassName, s.Overhead, s.EnableServiceLinks,
-		show(s.TopologySpreadConstraints), show(s.OS), show(s.SchedulingGates), show(s.ResourceClaims), show(s.Resources),
+		show(s.TopologySpreadConstraints), show(s.OS), show(s.SchedulingGates), show(s.ResourceClaims),
+		show(s.Resources),
 		s.HostnameOverride, show(s.SchedulingGroup),
 	}
 }
@@ -93,8 +94,8 @@ func unversionedSecurity(s *corev1.PodSpec, sc *corev1.PodSecurityContext) any {
 	}
 }
 
-// ReadUnversioned reads a value of the core group out of an annotation. What is wrong with it is told of the types into which
-// upstream's API server reads it, whose fields are called as in Go.
+// ReadUnversioned reads a value of the core group out of an annotation. What is wrong with it is told of the types into
+// which upstream's API server reads it, whose fields are called as in Go.
 func ReadUnversioned(text string, into any) error {
 	err := json.Unmarshal([]byte(text), into)
 	var wrong *json.UnmarshalTypeError
@@ -105,5 +106,6 @@ func ReadUnversioned(text string, into any) error {
 	if wrong.Field != "" {
 		where = "struct field " + wrong.Struct + "." + strings.ToUpper(wrong.Field[:1]) + wrong.Field[1:]
 	}
-	return fmt.Errorf("json: cannot unmarshal %s into Go %s of type %s", wrong.Value, where, strings.Replace(wrong.Type.String(), "v1.", "core.", 1))
+	return fmt.Errorf("json: cannot unmarshal %s into Go %s of type %s", wrong.Value, where,
+		strings.Replace(wrong.Type.String(), "v1.", "core.", 1))
 }

@@ -15,7 +15,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-func validateAffinity(a *corev1.Affinity, old *before, path *field.Path) field.ErrorList {
+func validateAffinity(a *corev1.Affinity, old *oldState, path *field.Path) field.ErrorList {
 	if a == nil {
 		return nil
 	}
@@ -27,7 +27,8 @@ func validateAffinity(a *corev1.Affinity, old *before, path *field.Path) field.E
 				at.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			t, p := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+			t, p := &n.PreferredDuringSchedulingIgnoredDuringExecution[i],
+				at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
 			errs = append(errs, weight(t.Weight, p.Child("weight"))...)
 			errs = append(errs, nodeTerm(&t.Preference, false, p.Child("preference"))...)
 		}
@@ -55,7 +56,8 @@ func NodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	return nodeSelector(s, true, path)
 }
 
-// NodeSelectorUpdate does so for a change: the old one may have had values that no label can have, and may have been none.
+// NodeSelectorUpdate does so for a change: the old one may have had values that no label can have, and may have been
+// none.
 func NodeSelectorUpdate(s, old *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	errs := nodeSelector(s, true, path)
 	if len(errs) > 0 && old != nil && slices.ContainsFunc(old.NodeSelectorTerms, hasBadValues) {
@@ -66,7 +68,8 @@ func NodeSelectorUpdate(s, old *corev1.NodeSelector, path *field.Path) field.Err
 
 func hasBadValues(t corev1.NodeSelectorTerm) bool {
 	return slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-		return slices.ContainsFunc(r.Values, func(v string) bool { return len(utilvalidation.IsValidLabelValue(v)) > 0 })
+		return slices.ContainsFunc(r.Values,
+			func(v string) bool { return len(utilvalidation.IsValidLabelValue(v)) > 0 })
 	})
 }
 
@@ -90,15 +93,18 @@ func nodeTerm(t *corev1.NodeSelectorTerm, values bool, path *field.Path) field.E
 		switch r.Operator {
 		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(at.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'"))
+				errs = append(errs, field.Required(at.Child("values"),
+					"must be specified when `operator` is 'In' or 'NotIn'"))
 			}
 		case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 			if len(r.Values) > 0 {
-				errs = append(errs, field.Forbidden(at.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+				errs = append(errs, field.Forbidden(at.Child("values"),
+					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
 			}
 		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 			if len(r.Values) != 1 {
-				errs = append(errs, field.Required(at.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+				errs = append(errs, field.Required(at.Child("values"),
+					"must be specified single value when `operator` is 'Lt' or 'Gt'"))
 			}
 		default:
 			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -122,7 +128,8 @@ func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorLis
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) != 1 {
-			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+			errs = append(errs, field.Required(at.Child("values"),
+				"must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -136,10 +143,12 @@ func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorLis
 	return errs
 }
 
-func (b *before) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
+func (b *oldState) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range required {
-		errs = append(errs, b.podTerm(&required[i], path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
+		errs = append(errs, b.podTerm(&required[i],
+			path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
 	}
 	for i := range preferred {
 		at := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
@@ -149,7 +158,7 @@ func (b *before) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.
 	return errs
 }
 
-func (b *before) podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+func (b *oldState) podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
 	errs := b.selector(t.LabelSelector, at.Child("labelSelector"))
 	errs = append(errs, b.selector(t.NamespaceSelector, at.Child("namespaceSelector"))...)
 	for _, name := range t.Namespaces {
@@ -162,7 +171,8 @@ func (b *before) podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorL
 	}
 	for i, key := range t.MatchLabelKeys {
 		if slices.Contains(t.MismatchLabelKeys, key) {
-			errs = append(errs, field.Invalid(at.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+			errs = append(errs, field.Invalid(at.Child("matchLabelKeys").Index(i), key,
+				"exists in both matchLabelKeys and mismatchLabelKeys"))
 		}
 	}
 	if t.TopologyKey == "" {

@@ -9,8 +9,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// dropDisabledStatus removes what belongs to features that are off: node allocatable resources of claims (KEP-5517), and
-// what a volume of an image was resolved to (KEP-5365); unless old has it.
+// dropDisabledStatus removes what belongs to features that are off: node allocatable resources of claims (KEP-5517),
+// and what a volume of an image was resolved to (KEP-5365); unless old has it.
 func dropDisabledStatus(new, old *corev1.PodStatus) {
 	if len(old.NodeAllocatableResourceClaimStatuses) == 0 {
 		new.NodeAllocatableResourceClaimStatuses = nil
@@ -24,7 +24,8 @@ func dropDisabledStatus(new, old *corev1.PodStatus) {
 // volumeStatuses calls do with each mount, and counts those that tell of the image behind them.
 func volumeStatuses(s *corev1.PodStatus, do func(*corev1.VolumeMountStatus)) int {
 	n := 0
-	for _, list := range [][]corev1.ContainerStatus{s.ContainerStatuses, s.InitContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{s.ContainerStatuses, s.InitContainerStatuses,
+		s.EphemeralContainerStatuses} {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
@@ -39,7 +40,8 @@ func volumeStatuses(s *corev1.PodStatus, do func(*corev1.VolumeMountStatus)) int
 }
 
 // validateExtendedClaim checks which claim stands for the extended resources of a pod (KEP-5004).
-func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *corev1.PodSpec,
+	path *field.Path) field.ErrorList {
 	if status == nil {
 		return nil
 	}
@@ -63,12 +65,14 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 				"must match the name of an entry in spec.initContainers.name or spec.containers.name"))
 		} else if _, wanted := asked[corev1.ResourceName(m.ResourceName)]; !wanted {
 			errs = append(errs, field.Invalid(at.Child("resourceName"), m.ResourceName,
-				"must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests"))
+				"must match the extended resource name of an entry in spec.initContainers.resources.requests or "+
+					"spec.containers.resources.requests"))
 		}
 		errs = append(errs, problems(m.RequestName, path.Child("requestName"), checks.Label)...)
 		if seen[m] {
 			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName),
-				field.Duplicate(at.Child("resourceName"), m.ResourceName), field.Duplicate(at.Child("requestName"), m.RequestName))
+				field.Duplicate(at.Child("resourceName"), m.ResourceName),
+				field.Duplicate(at.Child("requestName"), m.RequestName))
 		}
 		seen[m] = true
 	}
@@ -79,7 +83,8 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 }
 
 // validateAllocated checks what is told of the health of devices (KEP-4680).
-func validateAllocated(statuses []corev1.ContainerStatus, containers []corev1.Container, path *field.Path) field.ErrorList {
+func validateAllocated(statuses []corev1.ContainerStatus, containers []corev1.Container,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range statuses {
 		for j := range statuses[i].AllocatedResourcesStatus {
@@ -116,7 +121,8 @@ func unasked(name string, resources *corev1.ResourceRequirements) string {
 			return ""
 		}
 	}
-	return "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+	return "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or " +
+		"'claim:<claimName>' if request is empty"
 }
 
 func validateHealth(list []corev1.ResourceHealth, path *field.Path) field.ErrorList {
@@ -125,7 +131,8 @@ func validateHealth(list []corev1.ResourceHealth, path *field.Path) field.ErrorL
 	for i, r := range list {
 		at := path.Index(i)
 		errs = append(errs, supported(r.Health, at.Child("health"),
-			corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown)...)
+			corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy,
+			corev1.ResourceHealthStatusUnknown)...)
 		if r.Message != nil && *r.Message == "" {
 			errs = append(errs, field.Required(at.Child("message"), "must be non-empty if specified"))
 		} else if r.Message != nil && len(*r.Message) > corev1.ResourceHealthMessageMaxLength {
@@ -144,7 +151,8 @@ func noneAllocated(statuses []corev1.ContainerStatus, path *field.Path) field.Er
 	var errs field.ErrorList
 	for i := range statuses {
 		if len(statuses[i].AllocatedResourcesStatus) > 0 {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status"))
+			errs = append(errs, field.Forbidden(path.Index(i).Child("allocatedResourcesStatus"),
+				"must not be specified in container status"))
 		}
 	}
 	return errs

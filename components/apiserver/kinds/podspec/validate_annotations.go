@@ -16,7 +16,8 @@ func isMirror(meta *metav1.ObjectMeta) bool {
 }
 
 // validateAnnotations checks the annotations of a pod or template that have a meaning; old is what it was before.
-func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, old *oldState,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if mirror, ok := annotations[corev1.MirrorPodAnnotationKey]; ok && s.NodeName == "" {
 		errs = append(errs, field.Invalid(path.Key(corev1.MirrorPodAnnotationKey), mirror,
@@ -78,7 +79,8 @@ func appArmorAnnotations(annotations map[string]string, s *corev1.PodSpec, path 
 		}
 		value := annotations[key]
 		if value != "" && value != corev1.DeprecatedAppArmorBetaProfileNamePrefix && appArmorProfile(value) == nil {
-			errs = append(errs, field.Invalid(path.Key(key), value, "invalid AppArmor profile name: "+strconv.Quote(value)))
+			errs = append(errs, field.Invalid(path.Key(key), value,
+				"invalid AppArmor profile name: "+strconv.Quote(value)))
 		}
 	}
 	return errs

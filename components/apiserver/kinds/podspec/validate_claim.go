@@ -17,8 +17,8 @@ func ClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.Erro
 	return claimSpec(s, nil, path)
 }
 
-// ClaimSpecUpdate does the same for a change: the group of a source is not looked at if there was one before, nor are the
-// values of a selector in which something was wrong.
+// ClaimSpecUpdate does the same for a change: the group of a source is not looked at if there was one before, nor are
+// the values of a selector in which something was wrong.
 func ClaimSpecUpdate(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
 	return claimSpec(s, old, path)
 }
@@ -47,7 +47,8 @@ func claimSpec(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field
 		}
 	}
 	if m := s.VolumeMode; m != nil && *m != corev1.PersistentVolumeBlock && *m != corev1.PersistentVolumeFilesystem {
-		errs = append(errs, field.NotSupported(path.Child("volumeMode"), *m, []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}))
+		errs = append(errs, field.NotSupported(path.Child("volumeMode"), *m,
+			[]corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}))
 	}
 	errs = append(errs, dataSources(s, path, !hasGroup(old))...)
 	if c := s.VolumeAttributesClassName; c != nil && *c != "" {
@@ -58,7 +59,8 @@ func claimSpec(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field
 
 // hasGroup reports whether there is a claim whose source is of a group.
 func hasGroup(s *corev1.PersistentVolumeClaimSpec) bool {
-	return s != nil && (s.DataSource != nil && s.DataSource.APIGroup != nil || s.DataSourceRef != nil && s.DataSourceRef.APIGroup != nil)
+	return s != nil && (s.DataSource != nil && s.DataSource.APIGroup != nil ||
+		s.DataSourceRef != nil && s.DataSourceRef.APIGroup != nil)
 }
 
 // dataSources checks where a volume's first content comes from. The two fields say the same, unless the newer one names
@@ -79,7 +81,8 @@ func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups b
 	switch whole := json.RawMessage("{}"); {
 	case d == nil:
 	case ref.Namespace != nil && *ref.Namespace != "":
-		errs = append(errs, field.Invalid(path, whole, "may not be specified when dataSourceRef.namespace is specified"))
+		errs = append(errs, field.Invalid(path, whole,
+			"may not be specified when dataSourceRef.namespace is specified"))
 	case !ptr.Equal(d.APIGroup, ref.APIGroup) || d.Kind != ref.Kind || d.Name != ref.Name:
 		errs = append(errs, field.Invalid(path, whole, "must match dataSourceRef"))
 	}
@@ -95,7 +98,8 @@ func dataSource(group *string, kind, name string, at *field.Path, groups bool) f
 		return append(errs, problems(*group, at.Child("apiGroup"), utilvalidation.IsDNS1123Subdomain)...)
 	}
 	if kind != "PersistentVolumeClaim" {
-		errs = append(errs, field.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
+		errs = append(errs, field.Invalid(at, kind,
+			"must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
 	}
 	return errs
 }
@@ -116,7 +120,8 @@ func AccessModes(list []corev1.PersistentVolumeAccessMode, path *field.Path) fie
 		}
 	}
 	if once && others {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("may not use %s with other access modes", corev1.ReadWriteOncePod)))
+		errs = append(errs, field.Forbidden(path,
+			fmt.Sprintf("may not use %s with other access modes", corev1.ReadWriteOncePod)))
 	}
 	return errs
 }

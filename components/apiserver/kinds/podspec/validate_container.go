@@ -16,7 +16,7 @@ type containers struct {
 	spec    *corev1.PodSpec
 	volumes map[string]corev1.VolumeSource
 	claims  sets.Set[string]
-	old     *before
+	old     *oldState
 }
 
 func (c *containers) regular(path *field.Path) field.ErrorList {
@@ -58,10 +58,12 @@ func (c *containers) init(path *field.Path) field.ErrorList {
 			errs = append(errs, validateProbes(ctr, c.spec, at)...)
 			continue
 		}
-		errs = append(errs, forbidden(at, "may not be set for init containers without restartPolicy=Always", handlersOf(ctr))...)
+		errs = append(errs, forbidden(at, "may not be set for init containers without restartPolicy=Always",
+			handlersOf(ctr))...)
 		for j, p := range ctr.ResizePolicy {
 			if restartsToResize(p) && !c.old.had(restartingInit) {
-				errs = append(errs, field.Invalid(at.Child("resizePolicy").Index(j).Child("restartPolicy"), p.RestartPolicy,
+				errs = append(errs, field.Invalid(at.Child("resizePolicy").Index(j).Child("restartPolicy"),
+					p.RestartPolicy,
 					"must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
@@ -184,7 +186,8 @@ const (
 )
 
 func noRestartPolicy(at *field.Path) field.ErrorList {
-	return field.ErrorList{field.Required(at.Child("restartPolicy"), "must specify restartPolicy when restart rules are used")}
+	return field.ErrorList{field.Required(at.Child("restartPolicy"),
+		"must specify restartPolicy when restart rules are used")}
 }
 
 func validateRestartRules(ctr *corev1.Container, at *field.Path) field.ErrorList {

@@ -20,7 +20,8 @@ func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *field.Pa
 	var errs field.ErrorList
 	if policy == corev1.DNSNone {
 		if c == nil {
-			return field.ErrorList{field.Required(path, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))}
+			return field.ErrorList{field.Required(path,
+				fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))}
 		}
 		if len(c.Nameservers) == 0 {
 			return field.ErrorList{field.Required(path.Child("nameservers"),
@@ -35,7 +36,8 @@ func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *field.Pa
 			fmt.Sprintf("must not have more than %v nameservers", maxNameservers)))
 	}
 	for i, ns := range c.Nameservers {
-		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, true, nil)...)
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, true,
+			nil)...)
 	}
 	if len(c.Searches) > maxSearchPaths {
 		errs = append(errs, field.Invalid(path.Child("searches"), c.Searches,
@@ -43,13 +45,15 @@ func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *field.Pa
 	}
 	if len(strings.Join(c.Searches, " ")) > maxSearchListLen {
 		errs = append(errs, field.Invalid(path.Child("searches"), c.Searches,
-			fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", maxSearchListLen)))
+			fmt.Sprintf("must not have more than %v characters (including spaces) in the search list",
+				maxSearchListLen)))
 	}
 	for i, s := range c.Searches {
 		if s == "." {
 			continue
 		}
-		errs = append(errs, problems(strings.TrimSuffix(s, "."), path.Child("searches").Index(i), utilvalidation.IsDNS1123SubdomainWithUnderscore)...)
+		errs = append(errs, problems(strings.TrimSuffix(s, "."), path.Child("searches").Index(i),
+			utilvalidation.IsDNS1123SubdomainWithUnderscore)...)
 	}
 	for i, o := range c.Options {
 		if o.Name == "" {

@@ -15,14 +15,17 @@ import (
 
 // The fields of a pod that the downward API knows, by the names of v1.
 var (
-	podFields = sets.New("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
+	podFields = sets.New("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace",
+		"metadata.uid",
 		"spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "spec.schedulerName",
 		"status.phase", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 	// envFields are those that an environment variable may show.
-	envFields = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+	envFields = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+		"spec.serviceAccountName",
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
 	// volumeFields are those that a file may show.
-	volumeFields = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
+	volumeFields = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace",
+		"metadata.uid"}
 )
 
 func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
@@ -68,7 +71,8 @@ func validateEnvSource(v *corev1.EnvVar, at *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		errs = append(errs, field.Invalid(at, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(at, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -206,7 +210,8 @@ func validateResourceField(r *corev1.ResourceFieldSelector, at *field.Path, volu
 }
 
 func isHugeField(name string) bool {
-	return strings.HasPrefix(name, "requests."+corev1.ResourceHugePagesPrefix) || strings.HasPrefix(name, "limits."+corev1.ResourceHugePagesPrefix)
+	return strings.HasPrefix(name, "requests."+corev1.ResourceHugePagesPrefix) ||
+		strings.HasPrefix(name, "limits."+corev1.ResourceHugePagesPrefix)
 }
 
 // divisor checks the unit in which a resource is shown, if that is one that is known.

@@ -12,13 +12,13 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are. meta are the
-// faults of the metadata, of which clients are told first, if at all.
+// ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are. meta
+// are the faults of the metadata, of which clients are told first, if at all.
 func (r Rules) ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
-	was := beforePod(old)
+	was := oldPodState(old)
 	errs := slices.Concat(meta, r.validatePod(new, was), keptAnnotations(new, was))
 	path := field.NewPath("spec", "ephemeralContainers")
 	is := map[string]corev1.EphemeralContainer{}
@@ -28,9 +28,12 @@ func (r Rules) ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorLis
 	for _, was := range old.Spec.EphemeralContainers {
 		c, kept := is[was.Name]
 		if !kept {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
 		} else if !apiequality.Semantic.DeepEqual(was, c) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, diff.Diff(checks.Unversioned(was), checks.Unversioned(c)))))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name,
+					diff.Diff(checks.Unversioned(was), checks.Unversioned(c)))))
 		}
 	}
 	return errs

@@ -28,11 +28,13 @@ func tighterNodes(new, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		if is != nil {
 			terms = is.NodeSelectorTerms
 		}
-		return append(errs, field.Invalid(at, checks.Unversioned(terms), "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
+		return append(errs, field.Invalid(at, checks.Unversioned(terms),
+			"no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
 	}
 	for i := range was.NodeSelectorTerms {
 		if !tighter(&is.NodeSelectorTerms[i], &was.NodeSelectorTerms[i]) {
-			errs = append(errs, field.Invalid(at.Index(i), checks.Unversioned(is.NodeSelectorTerms[i]), "only additions are allowed (no mutations or deletions)"))
+			errs = append(errs, field.Invalid(at.Index(i), checks.Unversioned(is.NodeSelectorTerms[i]),
+				"only additions are allowed (no mutations or deletions)"))
 		}
 	}
 	return errs
@@ -45,7 +47,8 @@ func required(a *corev1.Affinity) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// tighter reports whether a term has what it had, and maybe more: one of nothing, which finds no node, would find some with more.
+// tighter reports whether a term has what it had, and maybe more: one of nothing, which finds no node, would find some
+// with more.
 func tighter(is, was *corev1.NodeSelectorTerm) bool {
 	if empty(was) {
 		return empty(is)

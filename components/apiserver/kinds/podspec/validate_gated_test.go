@@ -18,12 +18,14 @@ func gatedPair(old, new *corev1.Affinity) (was, is *corev1.Pod) {
 }
 
 func nodesOf(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
 // TestGatedTerms: a term gets requirements only where it has some, as one without finds no node.
 func TestGatedTerms(t *testing.T) {
-	one, other := corev1.NodeSelectorRequirement{Key: "a", Operator: "Exists"}, corev1.NodeSelectorRequirement{Key: "b", Operator: "Exists"}
+	one, other := corev1.NodeSelectorRequirement{Key: "a", Operator: "Exists"},
+		corev1.NodeSelectorRequirement{Key: "b", Operator: "Exists"}
 	named := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: "In", Values: []string{"n"}}
 	expressions := func(list ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: list}
@@ -43,7 +45,8 @@ func TestGatedTerms(t *testing.T) {
 	} {
 		was, is := gatedPair(nodesOf(c.old), nodesOf(c.new))
 		errs := (Rules{}).ValidateUpdate(is, was)
-		refused := len(errs) == 1 && errs[0].Field == "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]" &&
+		refused := len(errs) == 1 &&
+			errs[0].Field == "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]" &&
 			errs[0].Detail == "only additions are allowed (no mutations or deletions)"
 		if c.taken && len(errs) > 0 || !c.taken && !refused {
 			t.Errorf("%s: %v", name, errs)
@@ -53,8 +56,10 @@ func TestGatedTerms(t *testing.T) {
 
 // TestRefusedAffinityOfGatedPods: clients are shown what they may not change, and not what they may.
 func TestRefusedAffinityOfGatedPods(t *testing.T) {
-	pods := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone-of-pods"}}}
-	nodes := nodesOf(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "key-of-nodes", Operator: "Exists"}}})
+	pods := &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone-of-pods"}}}
+	nodes := nodesOf(corev1.NodeSelectorTerm{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "key-of-nodes", Operator: "Exists"}}})
 	both := &corev1.Affinity{NodeAffinity: nodes.NodeAffinity, PodAffinity: pods}
 	for name, c := range map[string]struct {
 		old, new *corev1.Affinity
@@ -71,7 +76,8 @@ func TestRefusedAffinityOfGatedPods(t *testing.T) {
 	} {
 		was, is := gatedPair(c.old, c.new)
 		errs := (Rules{}).ValidateUpdate(is, was)
-		if !c.shown && len(errs) > 0 || c.shown && (len(errs) != 1 || !strings.Contains(errs[0].Detail, "zone-of-pods")) {
+		if !c.shown && len(errs) > 0 ||
+			c.shown && (len(errs) != 1 || !strings.Contains(errs[0].Detail, "zone-of-pods")) {
 			t.Errorf("%s: %v", name, errs)
 		} else if c.old == nil && c.shown && strings.Contains(errs[0].Detail, "key-of-nodes") {
 			t.Errorf("%s: %s", name, errs[0].Detail)

@@ -39,14 +39,16 @@ func (c *containers) mounts(ctr *corev1.Container, list *field.Path) field.Error
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
 		if devicePaths.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
+			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath,
+				"must not already exist as a path in volumeDevices"))
 		}
 		errs = append(errs, validateMount(m, ctr, list, at)...)
 	}
 	return errs
 }
 
-// validateMount checks what a mount says for itself. Upstream names the list, and not the item, in most of these errors.
+// validateMount checks what a mount says for itself. Upstream names the list, and not the item, in most of these
+// errors.
 func validateMount(m *corev1.VolumeMount, ctr *corev1.Container, list, item *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.SubPath != "" {
@@ -54,14 +56,16 @@ func validateMount(m *corev1.VolumeMount, ctr *corev1.Container, list, item *fie
 	}
 	if m.SubPathExpr != "" {
 		if m.SubPath != "" {
-			errs = append(errs, field.Invalid(item.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+			errs = append(errs, field.Invalid(item.Child("subPathExpr"), m.SubPathExpr,
+				"subPathExpr and subPath are mutually exclusive"))
 		}
 		errs = append(errs, descending(m.SubPathExpr, list.Child("subPathExpr"))...)
 	}
 	if mode := m.MountPropagation; mode != nil {
 		errs = append(errs, supported(*mode, list.Child("mountPropagation"), corev1.MountPropagationBidirectional,
 			corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)...)
-		privileged := ctr.SecurityContext != nil && ctr.SecurityContext.Privileged != nil && *ctr.SecurityContext.Privileged
+		privileged := ctr.SecurityContext != nil && ctr.SecurityContext.Privileged != nil &&
+			*ctr.SecurityContext.Privileged
 		if *mode == corev1.MountPropagationBidirectional && !privileged {
 			errs = append(errs, field.Forbidden(list.Child("mountPropagation"),
 				"Bidirectional mount propagation is available only to privileged containers"))
@@ -74,7 +78,8 @@ func validateRecursive(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return nil
 	}
-	known := []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
+	known := []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled,
+		corev1.RecursiveReadOnlyIfPossible}
 	if !slices.Contains(known, *m.RecursiveReadOnly) {
 		return field.ErrorList{field.NotSupported(at, *m.RecursiveReadOnly, known)}
 	}
@@ -110,7 +115,8 @@ func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.Erro
 		case !ok:
 			errs = append(errs, field.NotFound(name, d.Name))
 		case source.PersistentVolumeClaim == nil && source.Ephemeral == nil:
-			errs = append(errs, field.Invalid(name, d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+			errs = append(errs, field.Invalid(name, d.Name,
+				"can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		errs = append(errs, required1(d.DevicePath, devicePath)...)
 		if paths.Has(d.DevicePath) {
@@ -125,7 +131,8 @@ func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.Erro
 			errs = append(errs, field.Invalid(name, d.Name, "must not already exist in volumeMounts"))
 		}
 		if mountPaths.Has(d.DevicePath) {
-			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "must not already exist as a path in volumeMounts"))
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath,
+				"must not already exist as a path in volumeMounts"))
 		}
 		if d.Name != "" {
 			names.Insert(d.Name)
@@ -134,8 +141,8 @@ func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.Erro
 	return errs
 }
 
-// pathsOf are the paths by which volumes are found in a container. Of a volume with more than one only the last counts, as
-// upstream has it.
+// pathsOf are the paths by which volumes are found in a container. Of a volume with more than one only the last counts,
+// as upstream has it.
 func pathsOf(byVolume map[string]string) sets.Set[string] {
 	if len(byVolume) == 0 {
 		return nil

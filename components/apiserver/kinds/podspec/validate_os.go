@@ -18,7 +18,8 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	case "":
 		return field.ErrorList{field.Required(path.Child("os", "name"), "")}
 	}
-	return field.ErrorList{field.NotSupported(path.Child("os"), s.OS.Name, []corev1.OSName{corev1.Linux, corev1.Windows})}
+	return field.ErrorList{field.NotSupported(path.Child("os"), s.OS.Name,
+		[]corev1.OSName{corev1.Linux, corev1.Windows})}
 }
 
 func isWindows(s *corev1.PodSpec) bool { return s.OS != nil && s.OS.Name == corev1.Windows }
@@ -27,7 +28,8 @@ func noWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	const msg = "windows options cannot be set for a linux pod"
 	var errs field.ErrorList
 	if s.SecurityContext != nil {
-		errs = append(errs, forbidden(path.Child("securityContext"), msg, []setField{{"windowsOptions", s.SecurityContext.WindowsOptions != nil}})...)
+		errs = append(errs, forbidden(path.Child("securityContext"), msg,
+			[]setField{{"windowsOptions", s.SecurityContext.WindowsOptions != nil}})...)
 	}
 	eachSecurity(s, path, func(sc *corev1.SecurityContext, at *field.Path) {
 		if sc != nil {
@@ -54,7 +56,8 @@ func noLinux(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 			{"fsGroupChangePolicy", sc.FSGroupChangePolicy != nil}, {"sysctls", len(sc.Sysctls) > 0}}},
 		{path, []setField{{"shareProcessNamespace", s.ShareProcessNamespace != nil}}},
 		{at, []setField{{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil},
-			{"supplementalGroups", sc.SupplementalGroups != nil}, {"supplementalGroupsPolicy", sc.SupplementalGroupsPolicy != nil},
+			{"supplementalGroups", sc.SupplementalGroups != nil},
+			{"supplementalGroupsPolicy", sc.SupplementalGroupsPolicy != nil},
 			{"seLinuxChangePolicy", sc.SELinuxChangePolicy != nil}}},
 	} {
 		errs = append(errs, forbidden(part.at, msg, part.fields)...)

@@ -9,8 +9,8 @@ import (
 type Rules struct {
 	// Privileged lets containers ask for privileged mode, and be processes of a Windows host.
 	Privileged bool
-	// KeptSelectors lets the affinity of a template that is stored have values that no label has, as the selector of its workload
-	// has such: upstream keeps both where one of them is stored so.
+	// KeptSelectors lets the affinity of a template that is stored have values that no label has, as the selector of
+	// its workload has such: upstream keeps both where one of them is stored so.
 	KeptSelectors bool
 }
 
@@ -22,13 +22,14 @@ func (r Rules) ValidateCreate(p *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
 	if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName != "" {
-		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+		errs = append(errs, field.Forbidden(path.Child("nodeName"),
+			"cannot be set until all schedulingGates have been cleared"))
 	}
 	return append(errs, validateProfilesAgree(p.Annotations, &p.Spec, path)...)
 }
 
 // validatePod checks a pod; old is what it was before, nil if it is new.
-func (r Rules) validatePod(p *corev1.Pod, old *before) field.ErrorList {
+func (r Rules) validatePod(p *corev1.Pod, old *oldState) field.ErrorList {
 	errs := validateAnnotations(p.Annotations, &p.Spec, old, field.NewPath("metadata", "annotations"))
 	path := field.NewPath("spec")
 	errs = append(errs, r.validateSpec(&p.Spec, old, &p.ObjectMeta, path)...)
@@ -54,7 +55,8 @@ func noTokens(list []corev1.Volume, path *field.Path) field.ErrorList {
 		}
 		for j := range p.Sources {
 			if p.Sources[j].ServiceAccountToken != nil {
-				errs = append(errs, field.Forbidden(path.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+				errs = append(errs, field.Forbidden(
+					path.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
 					"must not be specified when serviceAccountName is not set"))
 			}
 		}

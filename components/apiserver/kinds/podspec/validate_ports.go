@@ -32,7 +32,8 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 		if p.HostPort != 0 {
 			errs = append(errs, portNumber(p.HostPort, at.Child("hostPort"))...)
 		}
-		errs = append(errs, enum(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		errs = append(errs, enum(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP,
+			corev1.ProtocolUDP)...)
 	}
 	return errs
 }

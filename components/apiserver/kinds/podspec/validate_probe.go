@@ -39,7 +39,8 @@ func validateProbe(p *corev1.Probe, grace *int64, at *field.Path) field.ErrorLis
 		value int32
 	}{
 		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds},
-		{"periodSeconds", p.PeriodSeconds}, {"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
+		{"periodSeconds", p.PeriodSeconds}, {"successThreshold", p.SuccessThreshold},
+		{"failureThreshold", p.FailureThreshold},
 	} {
 		errs = append(errs, nonNegative(int64(f.value), at.Child(f.name))...)
 	}

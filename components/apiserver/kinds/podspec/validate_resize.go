@@ -10,11 +10,11 @@ import (
 	"k8s.io/kubectl/pkg/util/qos"
 )
 
-// ValidateResize checks a change through /resize: only CPU and memory, and never so that the pod's class of service changes
-// (KEP-1287). meta are the faults of the metadata, of which clients are told first, if at all.
+// ValidateResize checks a change through /resize: only CPU and memory, and never so that the pod's class of service
+// changes (KEP-1287). meta are the faults of the metadata, of which clients are told first, if at all.
 func (r Rules) ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(meta, r.validatePod(new, beforePod(old)))
+	errs := slices.Concat(meta, r.validatePod(new, oldPodState(old)))
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}
@@ -22,7 +22,8 @@ func (r Rules) ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
 	if qos.ComputePodQOS(new) != qos.GetPodQOS(old) { // old may have been made with a class that it is not of
-		errs = append(errs, field.Invalid(path, new.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
+		errs = append(errs, field.Invalid(path, new.Status.QOSClass,
+			"Pod QOS Class may not change as a result of resizing"))
 	}
 	if !nodeResizes(old) {
 		errs = append(errs, field.Forbidden(path, "Pod running on node without support for resize"))
@@ -39,10 +40,12 @@ func (r Rules) ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.
 	if len(more) > 0 {
 		return append(errs, more...)
 	}
-	errs = append(errs, nothingRemoved(new.Spec.InitContainers, old.Spec.InitContainers, path.Child("initContainers"))...)
+	errs = append(errs, nothingRemoved(new.Spec.InitContainers, old.Spec.InitContainers,
+		path.Child("initContainers"))...)
 	errs = append(errs, nothingRemoved(new.Spec.Containers, old.Spec.Containers, path.Child("containers"))...)
 	for i := range munged.Containers {
-		if restoreCompute(&munged.Containers[i], &old.Spec.Containers[i]); !apiequality.Semantic.DeepEqual(munged.Containers[i], old.Spec.Containers[i]) {
+		if restoreCompute(&munged.Containers[i],
+			&old.Spec.Containers[i]); !apiequality.Semantic.DeepEqual(munged.Containers[i], old.Spec.Containers[i]) {
 			errs = append(errs, field.Forbidden(path, onlyCompute))
 		}
 	}
@@ -55,8 +58,8 @@ func (r Rules) ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.
 
 const onlyCompute = "only cpu and memory resources are mutable"
 
-// nodeResizes reports whether the pod's kubelet tells what its containers have, and so can change it; as long as none runs,
-// that isn't known.
+// nodeResizes reports whether the pod's kubelet tells what its containers have, and so can change it; as long as none
+// runs, that isn't known.
 func nodeResizes(p *corev1.Pod) bool {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.State.Running != nil {
@@ -74,7 +77,8 @@ func sameContainers(new, old []corev1.Container, path *field.Path, name string) 
 	var errs field.ErrorList
 	for i := range old {
 		if new[i].Name != old[i].Name {
-			errs = append(errs, field.Forbidden(path.Child(name).Index(i).Child("name"), name+" may not be renamed or reordered on resize"))
+			errs = append(errs, field.Forbidden(path.Child(name).Index(i).Child("name"),
+				name+" may not be renamed or reordered on resize"))
 		}
 	}
 	return errs
@@ -104,21 +108,24 @@ func removed(is, was corev1.ResourceList) bool {
 	return false
 }
 
-// resizeInit checks the changes of init containers; those that end before the others start must not be restarted for it.
+// resizeInit checks the changes of init containers; those that end before the others start must not be restarted for
+// it.
 func resizeInit(new, old []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range new {
 		c := &new[i]
 		changed := !apiequality.Semantic.DeepEqual(*c, old[i])
 		if restoreCompute(c, &old[i]); !apiequality.Semantic.DeepEqual(*c, old[i]) {
-			errs = append(errs, field.Forbidden(path.Index(i), "only cpu and memory resources for init or sidecar containers are mutable"))
+			errs = append(errs, field.Forbidden(path.Index(i),
+				"only cpu and memory resources for init or sidecar containers are mutable"))
 		}
 		if !changed || Restartable(c) {
 			continue
 		}
 		for _, p := range c.ResizePolicy {
 			if p.RestartPolicy == corev1.RestartContainer {
-				errs = append(errs, field.Forbidden(path.Index(i), "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
+				errs = append(errs, field.Forbidden(path.Index(i),
+					"non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
 			}
 		}
 	}
@@ -128,7 +135,8 @@ func resizeInit(new, old []corev1.Container, path *field.Path) field.ErrorList {
 // restoreCompute gives a container the CPU and memory that it had, and no claims, as upstream does.
 func restoreCompute(c, old *corev1.Container) {
 	c.Resources = corev1.ResourceRequirements{
-		Limits: withCompute(c.Resources.Limits, old.Resources.Limits), Requests: withCompute(c.Resources.Requests, old.Resources.Requests),
+		Limits:   withCompute(c.Resources.Limits, old.Resources.Limits),
+		Requests: withCompute(c.Resources.Requests, old.Resources.Requests),
 	}
 }
 

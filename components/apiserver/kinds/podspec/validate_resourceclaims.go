@@ -12,7 +12,8 @@ import (
 )
 
 // validateClaims checks the resource claims of a pod and returns their names. meta is nil in templates.
-func validateClaims(list []corev1.PodResourceClaim, meta *metav1.ObjectMeta, path *field.Path) (sets.Set[string], field.ErrorList) {
+func validateClaims(list []corev1.PodResourceClaim, meta *metav1.ObjectMeta, path *field.Path) (sets.Set[string],
+	field.ErrorList) {
 	names := sets.New[string]()
 	for i := range list {
 		if list[i].Name != "" {
@@ -44,15 +45,18 @@ func validateClaim(c *corev1.PodResourceClaim, seen sets.Set[string], at *field.
 	}
 	switch {
 	case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
-		errs = append(errs, field.Invalid(at, checks.Unversioned(c), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+		errs = append(errs, field.Invalid(at, checks.Unversioned(c),
+			"at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
 	case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
-		errs = append(errs, field.Invalid(at, checks.Unversioned(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		errs = append(errs, field.Invalid(at, checks.Unversioned(c),
+			"must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 	}
 	if c.ResourceClaimName != nil {
 		errs = append(errs, problems(*c.ResourceClaimName, at.Child("resourceClaimName"), checks.Subdomain)...)
 	}
 	if c.ResourceClaimTemplateName != nil {
-		errs = append(errs, problems(*c.ResourceClaimTemplateName, at.Child("resourceClaimTemplateName"), checks.Subdomain)...)
+		errs = append(errs, problems(*c.ResourceClaimTemplateName, at.Child("resourceClaimTemplateName"),
+			checks.Subdomain)...)
 	}
 	return errs
 }

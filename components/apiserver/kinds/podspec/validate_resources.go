@@ -11,6 +11,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"quintet.dev/quintet/internal/resources"
 )
 
 func graceText(grace *int64) string {
@@ -20,9 +22,9 @@ func graceText(grace *int64) string {
 	return strconv.FormatInt(*grace, 10)
 }
 
-// validateResources checks limits and requests; old is what they are part of as it was. claims are the pod's resource claims; name checks
-// one resource's name.
-func validateResources(r *corev1.ResourceRequirements, old *before, claims sets.Set[string], at *field.Path,
+// validateResources checks limits and requests; old is what they are part of as it was. claims are the pod's resource
+// claims; name checks one resource's name.
+func validateResources(r *corev1.ResourceRequirements, old *oldState, claims sets.Set[string], at *field.Path,
 	name func(corev1.ResourceName, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	limits, requests := at.Child("limits"), at.Child("requests")
@@ -46,9 +48,11 @@ func validateResources(r *corev1.ResourceRequirements, old *before, claims sets.
 		errs = append(errs, Quantity(n, q, p)...)
 		if limit, ok := r.Limits[n]; ok {
 			if limit.Cmp(q) != 0 && !Overcommit(n) {
-				errs = append(errs, field.Invalid(requests, q.String(), fmt.Sprintf("must be equal to %s limit of %s", n, limit.String())))
+				errs = append(errs, field.Invalid(requests, q.String(),
+					fmt.Sprintf("must be equal to %s limit of %s", n, limit.String())))
 			} else if q.Cmp(limit) > 0 {
-				errs = append(errs, field.Invalid(requests, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", n, limit.String())))
+				errs = append(errs, field.Invalid(requests, q.String(),
+					fmt.Sprintf("must be less than or equal to %s limit of %s", n, limit.String())))
 			}
 		} else if !Overcommit(n) {
 			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
@@ -67,12 +71,12 @@ func Overhead(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	return validateOverhead(list, nil, at)
 }
 
-func validateOverhead(list corev1.ResourceList, old *before, at *field.Path) field.ErrorList {
+func validateOverhead(list corev1.ResourceList, old *oldState, at *field.Path) field.ErrorList {
 	return validateResources(&corev1.ResourceRequirements{Limits: list}, old, nil, at, ContainerResource)
 }
 
 // validatePodResources checks the resources of the pod as a whole (KEP-2837).
-func validatePodResources(s *corev1.PodSpec, old *before, claims sets.Set[string], at *field.Path) field.ErrorList {
+func validatePodResources(s *corev1.PodSpec, old *oldState, claims sets.Set[string], at *field.Path) field.ErrorList {
 	r := s.Resources
 	if r == nil {
 		return nil
@@ -87,7 +91,8 @@ func validatePodResources(s *corev1.PodSpec, old *before, claims sets.Set[string
 	errs = append(errs, validateResources(r, old, claims, at, podResource)...)
 	pod := &corev1.Pod{Spec: *s}
 	requests := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
-	errs = append(errs, coverage(r.Requests, requests, "requests", func(corev1.ResourceName) bool { return true }, at)...)
+	errs = append(errs, coverage(r.Requests, requests, "requests", func(corev1.ResourceName) bool { return true },
+		at)...)
 	limits := resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{})
 	errs = append(errs, coverage(r.Limits, limits, "limits", hugePages, at)...)
 	for i := range s.Containers {
@@ -95,7 +100,8 @@ func validatePodResources(s *corev1.PodSpec, old *before, claims sets.Set[string
 		for _, n := range sortedKeys(own) {
 			limit := own[n]
 			if q, ok := r.Limits[n]; ok && limit.Cmp(q) > 0 {
-				errs = append(errs, field.Invalid(at.Child("containers").Index(i).Key(string(n)).Child("limits"), limit.String(),
+				errs = append(errs, field.Invalid(at.Child("containers").Index(i).Key(string(n)).Child("limits"),
+					limit.String(),
 					"must be less than or equal to pod limits of "+q.String()))
 			}
 		}
@@ -105,7 +111,8 @@ func validatePodResources(s *corev1.PodSpec, old *before, claims sets.Set[string
 
 // coverage checks that what the pod has is enough for what its containers have together, for those resources of which
 // limits can't be shared.
-func coverage(have, sum corev1.ResourceList, what string, of func(corev1.ResourceName) bool, at *field.Path) field.ErrorList {
+func coverage(have, sum corev1.ResourceList, what string, of func(corev1.ResourceName) bool,
+	at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range sortedKeys(sum) {
 		q, ok := have[n]
@@ -136,17 +143,7 @@ func integer(n corev1.ResourceName) bool {
 		corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers:
 		return true
 	}
-	return extended(n)
-}
-
-// Native reports whether a resource is Kubernetes' own.
-func Native(n corev1.ResourceName) bool {
-	return !strings.Contains(string(n), "/") || strings.Contains(string(n), corev1.ResourceDefaultNamespacePrefix)
-}
-
-func extended(n corev1.ResourceName) bool {
-	return !Native(n) && !strings.HasPrefix(string(n), corev1.DefaultResourceRequestsPrefix) &&
-		len(utilvalidation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(n))) == 0
+	return resources.Extended(n)
 }
 
 func hugePages(n corev1.ResourceName) bool {
@@ -154,14 +151,15 @@ func hugePages(n corev1.ResourceName) bool {
 }
 
 // Overcommit reports whether the request of a resource may be below its limit.
-func Overcommit(n corev1.ResourceName) bool { return Native(n) && !hugePages(n) }
+func Overcommit(n corev1.ResourceName) bool { return resources.Native(n) && !hugePages(n) }
 
 // pages checks an amount of huge pages.
-func (b *before) pages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
+func (b *oldState) pages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
 	if !hugePages(n) || wholePages(n, q) || b.had(brokenPages) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), string(n)))}
+	return field.ErrorList{field.Invalid(at, q.String(),
+		fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), string(n)))}
 }
 
 func wholePages(n corev1.ResourceName, q resource.Quantity) bool {
@@ -199,10 +197,11 @@ func ContainerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 	errs := QualifiedResource(n, at)
 	switch {
 	case !strings.Contains(string(n), "/"):
-		if n != corev1.ResourceCPU && n != corev1.ResourceMemory && n != corev1.ResourceEphemeralStorage && !hugePages(n) {
+		if n != corev1.ResourceCPU && n != corev1.ResourceMemory && n != corev1.ResourceEphemeralStorage &&
+			!hugePages(n) {
 			errs = append(errs, field.Invalid(at, n, "must be a standard resource for containers"))
 		}
-	case !Native(n) && !extended(n):
+	case !resources.Native(n) && !resources.Extended(n):
 		errs = append(errs, field.Invalid(at, n, "doesn't follow extended resource name standard"))
 	}
 	return errs
@@ -215,7 +214,8 @@ func podResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, n, sets.List(resourcehelper.SupportedPodLevelResources()))}
 }
 
-func validateResizePolicy(list []corev1.ContainerResizePolicy, pod corev1.RestartPolicy, path *field.Path) field.ErrorList {
+func validateResizePolicy(list []corev1.ContainerResizePolicy, pod corev1.RestartPolicy,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[corev1.ResourceName]()
 	for i, p := range list {
@@ -226,7 +226,8 @@ func validateResizePolicy(list []corev1.ContainerResizePolicy, pod corev1.Restar
 		errs = append(errs, enum(p.ResourceName, path, corev1.ResourceCPU, corev1.ResourceMemory)...)
 		errs = append(errs, enum(p.RestartPolicy, path, corev1.NotRequired, corev1.RestartContainer)...)
 		if pod == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
-			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+			errs = append(errs, field.Invalid(path, p.RestartPolicy,
+				"must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
 		}
 	}
 	return errs

@@ -20,7 +20,7 @@ func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 	return validateTolerations(list, nil, path)
 }
 
-func validateTolerations(list []corev1.Toleration, old *before, path *field.Path) field.ErrorList {
+func validateTolerations(list []corev1.Toleration, old *oldState, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		t, at := &list[i], path.Index(i)
@@ -31,7 +31,8 @@ func validateTolerations(list []corev1.Toleration, old *before, path *field.Path
 				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
 		}
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect,
+				"effect must be 'NoExecute' when `tolerationSeconds` is set"))
 		}
 		switch t.Operator {
 		case corev1.TolerationOpEqual, "":
@@ -40,7 +41,8 @@ func validateTolerations(list []corev1.Toleration, old *before, path *field.Path
 			}
 		case corev1.TolerationOpExists:
 			if t.Value != "" {
-				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
+				errs = append(errs, field.Invalid(at.Child("operator"), t.Value,
+					"value must be empty when `operator` is 'Exists'"))
 			}
 		case corev1.TolerationOpLt, corev1.TolerationOpGt:
 			errs = append(errs, old.comparison(t, at)...)
@@ -56,7 +58,7 @@ func validateTolerations(list []corev1.Toleration, old *before, path *field.Path
 }
 
 // comparison checks a toleration of greater or lesser taints: they are known, but not on (KEP-5471).
-func (b *before) comparison(t *corev1.Toleration, at *field.Path) field.ErrorList {
+func (b *oldState) comparison(t *corev1.Toleration, at *field.Path) field.ErrorList {
 	if !b.had(comparing) {
 		return field.ErrorList{field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{
 			corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt})}
@@ -96,7 +98,7 @@ func validateGates(list []corev1.PodSchedulingGate, path *field.Path) field.Erro
 	return errs
 }
 
-func validateSpread(list []corev1.TopologySpreadConstraint, old *before, path *field.Path) field.ErrorList {
+func validateSpread(list []corev1.TopologySpreadConstraint, old *oldState, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		c, at := &list[i], path.Index(i)
@@ -106,7 +108,8 @@ func validateSpread(list []corev1.TopologySpreadConstraint, old *before, path *f
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, supported(c.WhenUnsatisfiable, at.Child("whenUnsatisfiable"), corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		errs = append(errs, supported(c.WhenUnsatisfiable, at.Child("whenUnsatisfiable"), corev1.DoNotSchedule,
+			corev1.ScheduleAnyway)...)
 		if slices.ContainsFunc(list[i+1:], func(other corev1.TopologySpreadConstraint) bool {
 			return other.TopologyKey == c.TopologyKey && other.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}) {
@@ -124,9 +127,9 @@ func validateSpread(list []corev1.TopologySpreadConstraint, old *before, path *f
 	return errs
 }
 
-// spreadKeys checks the keys whose values come from the pod. Constraints that were stored before those values went into the
-// selector are checked as they were then.
-func (b *before) spreadKeys(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
+// spreadKeys checks the keys whose values come from the pod. Constraints that were stored before those values went into
+// the selector are checked as they were then.
+func (b *oldState) spreadKeys(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
 	if len(c.MatchLabelKeys) == 0 {
 		return nil
 	}
@@ -146,7 +149,8 @@ func minDomains(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorL
 	}
 	if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 		errs = append(errs, field.Invalid(at, *c.MinDomains,
-			fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+			fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule,
+				c.WhenUnsatisfiable)))
 	}
 	return errs
 }

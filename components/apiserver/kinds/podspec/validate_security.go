@@ -13,7 +13,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-func validatePodSecurity(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+func validatePodSecurity(s *corev1.PodSpec, old *oldState, path *field.Path) field.ErrorList {
 	sc, at := s.SecurityContext, path.Child("securityContext")
 	if sc == nil {
 		return nil
@@ -30,13 +30,15 @@ func validatePodSecurity(s *corev1.PodSpec, old *before, path *field.Path) field
 	}
 	errs = append(errs, validateSysctls(sc.Sysctls, s, old, at.Child("sysctls"))...)
 	if p := sc.FSGroupChangePolicy; p != nil {
-		errs = append(errs, supported(*p, at.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
+		errs = append(errs, supported(*p, at.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways,
+			corev1.FSGroupChangeOnRootMismatch)...)
 	}
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	errs = append(errs, validateWindows(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 	if p := sc.SupplementalGroupsPolicy; p != nil {
-		errs = append(errs, supported(*p, at.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
+		errs = append(errs, supported(*p, at.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge,
+			corev1.SupplementalGroupsPolicyStrict)...)
 	}
 	if p := sc.SELinuxChangePolicy; p != nil {
 		errs = append(errs, supported(*p, at.Child("seLinuxChangePolicy"), labelPolicies(old)...)...)
@@ -46,9 +48,10 @@ func validatePodSecurity(s *corev1.PodSpec, old *before, path *field.Path) field
 
 // labelPolicies are the ways of giving volumes their SELinux labels. Mounting with a label is not on (KEP-1710), but
 // was chosen between where there is a choice already.
-func labelPolicies(old *before) []corev1.PodSELinuxChangePolicy {
+func labelPolicies(old *oldState) []corev1.PodSELinuxChangePolicy {
 	if old != nil && old.spec.SecurityContext != nil && old.spec.SecurityContext.SELinuxChangePolicy != nil {
-		return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
+		return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption,
+			corev1.SELinuxChangePolicyRecursive}
 	}
 	return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
 }
@@ -57,12 +60,14 @@ func labelPolicies(old *before) []corev1.PodSELinuxChangePolicy {
 func mapsUsers(s *corev1.PodSpec) bool { return s.HostUsers != nil && !*s.HostUsers }
 
 // validateHostUsers checks that a pod with users of its own takes nothing of the host's that they can't have.
-func validateHostUsers(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+func validateHostUsers(s *corev1.PodSpec, old *oldState, path *field.Path) field.ErrorList {
 	if !mapsUsers(s) {
 		return nil
 	}
 	const msg = "when `hostUsers` is false"
-	errs := forbidden(path, msg, []setField{{"hostNetwork", s.HostNetwork && !old.had(mappedHostNetwork)}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}})
+	errs := forbidden(path, msg,
+		[]setField{{"hostNetwork", s.HostNetwork && !old.had(mappedHostNetwork)}, {"HostPID", s.HostPID},
+			{"HostIPC", s.HostIPC}})
 	if !old.had(mappedDevices) {
 		eachContainer(s, path, func(c *corev1.Container, at *field.Path) {
 			errs = append(errs, forbidden(at, msg, []setField{{"volumeDevices", len(c.VolumeDevices) > 0}})...)
@@ -90,12 +95,14 @@ func (r Rules) validateSecurity(sc *corev1.SecurityContext, s *corev1.PodSpec, a
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation {
 		if sc.Privileged != nil && *sc.Privileged {
-			errs = append(errs, field.Invalid(at, checks.Unversioned(sc), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+			errs = append(errs, field.Invalid(at, checks.Unversioned(sc),
+				"cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
 		if sc.Capabilities != nil {
 			for _, c := range sc.Capabilities.Add {
 				if c == "CAP_SYS_ADMIN" {
-					errs = append(errs, field.Invalid(at, checks.Unversioned(sc), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+					errs = append(errs, field.Invalid(at, checks.Unversioned(sc),
+						"cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
 				}
 			}
 		}
@@ -139,7 +146,8 @@ func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	switch {
 	case p.Type != corev1.SeccompProfileTypeLocalhost:
 		if p.LocalhostProfile != nil {
-			errs = append(errs, field.Invalid(local, checks.Unversioned(p), "can only be set when seccomp type is Localhost"))
+			errs = append(errs, field.Invalid(local, checks.Unversioned(p),
+				"can only be set when seccomp type is Localhost"))
 		}
 	case p.LocalhostProfile == nil:
 		errs = append(errs, field.Required(local, "must be set when seccomp type is Localhost"))
@@ -162,13 +170,15 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 		return appArmorName(p.LocalhostProfile, local)
 	case corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined:
 		if p.LocalhostProfile != nil {
-			return field.ErrorList{field.Invalid(local, p.LocalhostProfile, "can only be set when AppArmor type is Localhost")}
+			return field.ErrorList{field.Invalid(local, p.LocalhostProfile,
+				"can only be set when AppArmor type is Localhost")}
 		}
 	case "":
 		return field.ErrorList{field.Required(at.Child("type"), "type is required when appArmorProfile is set")}
 	default:
 		return field.ErrorList{field.NotSupported(at.Child("type"), p.Type, []corev1.AppArmorProfileType{
-			corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined})}
+			corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault,
+			corev1.AppArmorProfileTypeUnconfined})}
 	}
 	return nil
 }
@@ -191,7 +201,7 @@ func appArmorName(name *string, at *field.Path) field.ErrorList {
 // maxSysctl bounds the name of a kernel parameter.
 const maxSysctl = 253
 
-func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *oldState, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, c := range list {
@@ -200,8 +210,9 @@ func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *before, path 
 		case c.Name == "":
 			errs = append(errs, field.Required(at, ""))
 		case !isSysctl(c.Name):
-			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctl,
-				`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)))
+			errs = append(errs, field.Invalid(at, c.Name,
+				fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctl,
+					`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)))
 		case seen.Has(c.Name):
 			errs = append(errs, field.Duplicate(at, c.Name))
 		}

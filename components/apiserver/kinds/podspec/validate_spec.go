@@ -13,9 +13,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// validateSpec checks a pod spec. old is what it was before, nil if it is new; meta is that of the pod, nil where the spec stands in a
-// template. Errors come in upstream's order, which clients see in the message.
-func (r Rules) validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+// validateSpec checks a pod spec. old is what it was before, nil if it is new; meta is that of the pod, nil where the
+// spec stands in a template. Errors come in upstream's order, which clients see in the message.
+func (r Rules) validateSpec(s *corev1.PodSpec, old *oldState, meta *metav1.ObjectMeta,
+	path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(s.Volumes, old, meta, path.Child("volumes"))
 	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
 	errs = append(errs, more...)
@@ -46,7 +47,7 @@ func (r Rules) validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectM
 }
 
 // validateNames checks the fields that name other objects or the pod's host, and what stands among them.
-func validateNames(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+func validateNames(s *corev1.PodSpec, old *oldState, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	named := func(name, value string, check func(string) []string) {
 		if value != "" {
@@ -57,7 +58,8 @@ func validateNames(s *corev1.PodSpec, old *before, path *field.Path) field.Error
 	named("serviceAccountName", s.ServiceAccountName, checks.Subdomain)
 	named("nodeName", s.NodeName, checks.Subdomain)
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
-		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, utilvalidation.InclusiveRangeError(1, math.MaxInt32)))
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d,
+			utilvalidation.InclusiveRangeError(1, math.MaxInt32)))
 	}
 	named("hostname", s.Hostname, checks.Label)
 	named("subdomain", s.Subdomain, checks.Label)
@@ -68,7 +70,8 @@ func validateNames(s *corev1.PodSpec, old *before, path *field.Path) field.Error
 		errs = append(errs, problems(*s.RuntimeClassName, path.Child("runtimeClassName"), checks.Subdomain)...)
 	}
 	if p := s.PreemptionPolicy; p != nil {
-		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority,
+			corev1.PreemptNever)...)
 	}
 	if s.Overhead != nil {
 		errs = append(errs, validateOverhead(s.Overhead, old, path.Child("overhead"))...)
@@ -100,7 +103,8 @@ func validateHostnameOverride(s *corev1.PodSpec, at *field.Path) field.ErrorList
 func validateReadinessGates(list []corev1.PodReadinessGate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, g := range list {
-		errs = append(errs, problems(string(g.ConditionType), path.Index(i).Child("conditionType"), utilvalidation.IsQualifiedName)...)
+		errs = append(errs, problems(string(g.ConditionType), path.Index(i).Child("conditionType"),
+			utilvalidation.IsQualifiedName)...)
 	}
 	return errs
 }
@@ -110,7 +114,8 @@ func validateHostAliases(list []corev1.HostAlias, path *field.Path) field.ErrorL
 	for i, a := range list {
 		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, nil)...)
 		for j, name := range a.Hostnames {
-			errs = append(errs, problems(name, path.Index(i).Child("hostnames").Index(j), utilvalidation.IsDNS1123Subdomain)...)
+			errs = append(errs, problems(name, path.Index(i).Child("hostnames").Index(j),
+				utilvalidation.IsDNS1123Subdomain)...)
 		}
 	}
 	return errs

@@ -25,7 +25,8 @@ type StatusRules struct {
 // Validate checks a change.
 func (r StatusRules) Validate(new, old *corev1.Pod) field.ErrorList {
 	path, is, was := field.NewPath("status"), &new.Status, &old.Status
-	errs := append(keptAnnotations(new, beforePod(old)), validateConditions(is.Conditions, path.Child("conditions"))...)
+	errs := append(keptAnnotations(new, oldPodState(old)),
+		validateConditions(is.Conditions, path.Child("conditions"))...)
 	if new.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}
@@ -41,16 +42,22 @@ func (r StatusRules) Validate(new, old *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, validation.ValidateImmutableField(is.QOSClass, was.QOSClass, path.Child("qosClass"))...)
 	if !restartsAll(&old.Spec) {
-		errs = append(errs, noRestart(is.ContainerStatuses, was.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, path.Child("containerStatuses"))...)
-		errs = append(errs, noRestart(is.InitContainerStatuses, was.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, path.Child("initContainerStatuses"))...)
+		errs = append(errs, noRestart(is.ContainerStatuses, was.ContainerStatuses, old.Spec.Containers,
+			old.Spec.RestartPolicy, path.Child("containerStatuses"))...)
+		errs = append(errs, noRestart(is.InitContainerStatuses, was.InitContainerStatuses, old.Spec.InitContainers,
+			old.Spec.RestartPolicy, path.Child("initContainerStatuses"))...)
 	}
-	errs = append(errs, noRestart(is.EphemeralContainerStatuses, was.EphemeralContainerStatuses, nil, corev1.RestartPolicyNever, path.Child("ephemeralContainerStatuses"))...)
-	errs = append(errs, validateClaimStatuses(is.ResourceClaimStatuses, new.Spec.ResourceClaims, path.Child("resourceClaimStatuses"))...)
-	errs = append(errs, validateExtendedClaim(is.ExtendedResourceClaimStatus, &new.Spec, path.Child("extendedResourceClaimStatus"))...)
+	errs = append(errs, noRestart(is.EphemeralContainerStatuses, was.EphemeralContainerStatuses, nil,
+		corev1.RestartPolicyNever, path.Child("ephemeralContainerStatuses"))...)
+	errs = append(errs, validateClaimStatuses(is.ResourceClaimStatuses, new.Spec.ResourceClaims,
+		path.Child("resourceClaimStatuses"))...)
+	errs = append(errs, validateExtendedClaim(is.ExtendedResourceClaimStatus, &new.Spec,
+		path.Child("extendedResourceClaimStatus"))...)
 	errs = append(errs, validateStatusIPs(podIPs(is), podIPs(was), is.PodIPs, path.Child("podIPs"))...)
 	if ips := is.HostIPs; len(ips) > 0 {
 		if ips[0].IP != is.HostIP {
-			errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), ips[0].IP, "must be equal to `hostIP`"))
+			errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), ips[0].IP,
+				"must be equal to `hostIP`"))
 		}
 		errs = append(errs, validateStatusIPs(hostIPs(is), hostIPs(was), ips, path.Child("hostIPs"))...)
 	}
@@ -59,8 +66,10 @@ func (r StatusRules) Validate(new, old *corev1.Pod) field.ErrorList {
 			errs = append(errs, validateStatusUser(s.User, new.Spec.OS, list.path.Index(i).Child("user", "linux"))...)
 		}
 	}
-	errs = append(errs, validateAllocated(is.ContainerStatuses, new.Spec.Containers, path.Child("containerStatuses"))...)
-	errs = append(errs, validateAllocated(is.InitContainerStatuses, new.Spec.InitContainers, path.Child("initContainerStatuses"))...)
+	errs = append(errs, validateAllocated(is.ContainerStatuses, new.Spec.Containers,
+		path.Child("containerStatuses"))...)
+	errs = append(errs, validateAllocated(is.InitContainerStatuses, new.Spec.InitContainers,
+		path.Child("initContainerStatuses"))...)
 	return append(errs, noneAllocated(is.EphemeralContainerStatuses, path.Child("ephemeralContainerStatuses"))...)
 }
 
@@ -81,14 +90,15 @@ func validateConditions(list []corev1.PodCondition, path *field.Path) field.Erro
 	var errs field.ErrorList
 	for i, c := range list {
 		if c.ObservedGeneration < 0 {
-			errs = append(errs, field.Invalid(path.Index(i).Child("observedGeneration"), c.ObservedGeneration, notNegative))
+			errs = append(errs, field.Invalid(path.Index(i).Child("observedGeneration"), c.ObservedGeneration,
+				notNegative))
 		}
 		errs = append(errs, problems(string(c.Type), path.Index(i).Child("Type"), utilvalidation.IsQualifiedName)...)
 	}
 	return errs
 }
 
-// restartsAll reports whether the end of a container may start all containers of the pod anew.
+// restartsAll reports whether the end of a container may restart all containers of the pod.
 func restartsAll(s *corev1.PodSpec) bool {
 	return slices.ContainsFunc(slices.Concat(s.InitContainers, s.Containers), func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
@@ -98,7 +108,8 @@ func restartsAll(s *corev1.PodSpec) bool {
 }
 
 // noRestart refuses that a container which ended for good runs again.
-func noRestart(new, old []corev1.ContainerStatus, containers []corev1.Container, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
+func noRestart(new, old []corev1.ContainerStatus, containers []corev1.Container, policy corev1.RestartPolicy,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, was := range old {
 		runs := func(is corev1.ContainerStatus) bool { return is.Name == was.Name && is.State.Terminated == nil }
@@ -107,7 +118,8 @@ func noRestart(new, old []corev1.ContainerStatus, containers []corev1.Container,
 		}
 		at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == was.Name })
 		if at < 0 || !restarts(&containers[at], policy, was.State.Terminated.ExitCode) {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
+			errs = append(errs, field.Forbidden(path.Index(i).Child("state"),
+				"may not be transitioned to non-terminated state"))
 		}
 	}
 	return errs
@@ -118,7 +130,8 @@ func restarts(c *corev1.Container, pod corev1.RestartPolicy, code int32) bool {
 	policy := string(pod)
 	if c.RestartPolicy != nil {
 		for _, r := range c.RestartPolicyRules {
-			if r.ExitCodes != nil && slices.Contains(r.ExitCodes.Values, code) == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			if r.ExitCodes != nil && slices.Contains(r.ExitCodes.Values,
+				code) == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
 				return true
 			}
 		}
@@ -133,13 +146,15 @@ func restarts(c *corev1.Container, pod corev1.RestartPolicy, code int32) bool {
 	return true
 }
 
-func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1.PodResourceClaim, path *field.Path) field.ErrorList {
+func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1.PodResourceClaim,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, s := range list {
 		at := path.Index(i)
 		if !slices.ContainsFunc(claims, func(c corev1.PodResourceClaim) bool { return c.Name == s.Name }) {
-			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "must match the name of an entry in `spec.resourceClaims`"))
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name,
+				"must match the name of an entry in `spec.resourceClaims`"))
 		}
 		if seen.Has(s.Name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
@@ -168,7 +183,8 @@ func validateStatusIPs(is, was []string, shown any, path *field.Path) field.Erro
 		errs = append(errs, field.InternalError(path, fmt.Errorf("failed to check for dual stack with error:%w", err)))
 	}
 	if !dual || len(is) > 2 {
-		errs = append(errs, field.Invalid(path, checks.Unversioned(shown), "may specify no more than one IP for each IP family"))
+		errs = append(errs, field.Invalid(path, checks.Unversioned(shown),
+			"may specify no more than one IP for each IP family"))
 	}
 	return errs
 }
@@ -196,12 +212,13 @@ type statusList struct {
 
 func containerLists(s *corev1.PodStatus, path *field.Path) []statusList {
 	return []statusList{
-		{s.ContainerStatuses, path.Child("containerStatuses")}, {s.InitContainerStatuses, path.Child("initContainerStatuses")},
+		{s.ContainerStatuses, path.Child("containerStatuses")},
+		{s.InitContainerStatuses, path.Child("initContainerStatuses")},
 		{s.EphemeralContainerStatuses, path.Child("ephemeralContainerStatuses")},
 	}
 }
 
-// validateStatusUser checks as whom a container runs.
+// validateStatusUser checks the user that a container runs as.
 func validateStatusUser(u *corev1.ContainerUser, os *corev1.PodOS, path *field.Path) field.ErrorList {
 	if u == nil || u.Linux == nil {
 		return nil

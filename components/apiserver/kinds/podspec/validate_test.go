@@ -30,9 +30,12 @@ func TestValidateCreate(t *testing.T) {
 	}{
 		{"minimal", func(p *corev1.Pod) {}, nil},
 		{"no containers", func(p *corev1.Pod) { p.Spec.Containers = nil }, []string{"spec.containers: Required value"}},
-		{"no name", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "" }, []string{"spec.containers[0].name: Required value"}},
-		{"no image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" }, []string{"spec.containers[0].image: Required value"}},
-		{"upper case name", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "C" }, []string{`spec.containers[0].name: Invalid value: "C": a lowercase RFC 1123 label`}},
+		{"no name", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "" },
+			[]string{"spec.containers[0].name: Required value"}},
+		{"no image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" },
+			[]string{"spec.containers[0].image: Required value"}},
+		{"upper case name", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "C" },
+			[]string{`spec.containers[0].name: Invalid value: "C": a lowercase RFC 1123 label`}},
 		{"twice", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) },
 			[]string{`spec.containers[1].name: Duplicate value: "c"`}},
 		{"request above limit", func(p *corev1.Pod) {
@@ -40,7 +43,8 @@ func TestValidateCreate(t *testing.T) {
 				Limits:   corev1.ResourceList{"cpu": resource.MustParse("1")},
 				Requests: corev1.ResourceList{"cpu": resource.MustParse("2")},
 			}
-		}, []string{`spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`}},
+		},
+			[]string{`spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`}},
 		{"negative", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("-1")}
 		}, []string{`spec.containers[0].resources.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0`}},
@@ -56,7 +60,8 @@ func TestValidateCreate(t *testing.T) {
 			[]string{`spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`}},
 		{"port range", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 70000, Protocol: "TCP"}}
-		}, []string{"spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"}},
+		},
+			[]string{"spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"}},
 		{"host port twice", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{
 				{ContainerPort: 80, HostPort: 80, Protocol: "TCP"}, {ContainerPort: 81, HostPort: 80, Protocol: "TCP"}}
@@ -64,7 +69,9 @@ func TestValidateCreate(t *testing.T) {
 		{"host network", func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, Protocol: "TCP"}}
-		}, []string{"spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"}},
+		},
+			[]string{"spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` " +
+				"is true"}},
 		{"liveness threshold", func(p *corev1.Pod) {
 			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{SuccessThreshold: 2,
 				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}
@@ -75,26 +82,35 @@ func TestValidateCreate(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{p.Spec.Containers[0]}
 			p.Spec.InitContainers[0].Name = "i"
 			p.Spec.InitContainers[0].Lifecycle = &corev1.Lifecycle{}
-		}, []string{"spec.initContainers[0].lifecycle: Forbidden: may not be set for init containers without restartPolicy=Always"}},
+		},
+			[]string{"spec.initContainers[0].lifecycle: Forbidden: may not be set for init containers without " +
+				"restartPolicy=Always"}},
 		{"env two ways", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b", ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}}
-		}, []string{`spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when ` + "`value` is not empty"}},
+		}, []string{`spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when ` +
+			"`value` is not empty"}},
 		{"field ref", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.phase"}}}}
-		}, []string{`spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase": supported values: `}},
-		{"toleration", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: "Equal", Value: "x"}} },
+		},
+			[]string{`spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase": supported values: `}},
+		{"toleration", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: "Equal", Value: "x"}}
+		},
 			[]string{`spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists when`}},
 		{"gated with node", func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a"}}
 			p.Spec.NodeName = "n"
 		}, []string{"spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"}},
 		{"privileged without escalation", func(p *corev1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false)}
-		}, []string{"spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy", "spec.containers[0].securityContext: Invalid value: "}},
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true),
+				AllowPrivilegeEscalation: ptr.To(false)}
+		}, []string{"spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",
+			"spec.containers[0].securityContext: Invalid value: "}},
 		{"spread", func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.DoNotSchedule}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+				{WhenUnsatisfiable: corev1.DoNotSchedule}}
 		}, []string{"spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
 			"spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty"}},
 	} {
@@ -141,12 +157,16 @@ func TestValidateUpdate(t *testing.T) {
 		{"add toleration", nil, func(p *corev1.Pod) {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "a", Operator: "Exists"})
 		}, nil},
-		{"remove toleration", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Exists"}} },
+		{"remove toleration", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Exists"}}
+		},
 			func(p *corev1.Pod) { p.Spec.Tolerations = nil },
 			[]string{"spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"}},
 		{"command", nil, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"x"} },
-			[]string{"spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"}},
-		{"node name", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, []string{"spec: Forbidden: pod updates may not change fields"}},
+			[]string{"spec: Forbidden: pod updates may not change fields other than " +
+				"`spec.containers[*].image`,`spec.initContainers[*].image`,"}},
+		{"node name", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" },
+			[]string{"spec: Forbidden: pod updates may not change fields"}},
 		{"add container", nil, func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
 			p.Spec.Containers[1].Name = "d"
@@ -160,8 +180,9 @@ func TestValidateUpdate(t *testing.T) {
 		{"gated affinity", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} },
 			func(p *corev1.Pod) {
 				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}}}
+					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+						NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+							MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}}}
 			}, nil},
 		{"longer deadline", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(5)) },
 			func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(6)) },
@@ -187,7 +208,8 @@ func TestResize(t *testing.T) {
 	if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
-	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1")}
+	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"),
+		"memory": resource.MustParse("1")}
 	p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1")
 	if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "QOS") {
 		t.Error(errs)
@@ -207,12 +229,17 @@ func TestResizeOfTheWhole(t *testing.T) {
 		old, new *corev1.ResourceRequirements
 		want     []string
 	}{
-		"more":       {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "4")}, nil},
-		"memory too": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "memory", "1Gi"), Limits: amounts("cpu", "4")}, nil},
-		"none":       {had, nil, []string{"spec.resources: Forbidden: pod-level resources cannot be removed"}},
-		"no request": {had, &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, []string{"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"}},
-		"no limit":   {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, []string{"spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"}},
-		"pages":      {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "hugepages-2Mi", "2Mi"), Limits: amounts("cpu", "4", "hugepages-2Mi", "2Mi")}, []string{"spec: Forbidden: " + cannot}},
+		"more": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "4")},
+			nil},
+		"memory too": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "memory", "1Gi"),
+			Limits: amounts("cpu", "4")}, nil},
+		"none": {had, nil, []string{"spec.resources: Forbidden: pod-level resources cannot be removed"}},
+		"no request": {had, &corev1.ResourceRequirements{Limits: amounts("cpu", "4")},
+			[]string{"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"}},
+		"no limit": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1")},
+			[]string{"spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"}},
+		"pages": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "hugepages-2Mi", "2Mi"),
+			Limits: amounts("cpu", "4", "hugepages-2Mi", "2Mi")}, []string{"spec: Forbidden: " + cannot}},
 	} {
 		old := minimal()
 		old.Spec.Containers[0].Resources.Requests = amounts("cpu", "500m")
@@ -228,8 +255,10 @@ func TestResizeOfTheWhole(t *testing.T) {
 		}
 	}
 	old := minimal()
-	old.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "x"}}
-	if errs := (Rules{}).ValidateResize(old.DeepCopy(), old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
+	old.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{
+		{ResourceClaimName: "x"}}
+	if errs := (Rules{}).ValidateResize(old.DeepCopy(), old, nil); len(errs) != 1 ||
+		!strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
 		t.Error(errs)
 	}
 }
@@ -237,7 +266,8 @@ func TestResizeOfTheWhole(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{
 		ServiceAccountName: "sa",
-		Volumes:            []corev1.Volume{{Name: "none"}, {Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}},
+		Volumes: []corev1.Volume{{Name: "none"},
+			{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}},
 		Containers: []corev1.Container{
 			{Image: "a"}, {Image: "a:1"}, {Image: "h:5000/a"}, {Image: "a@sha256:00"}, {Image: "a:latest",
 				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
@@ -255,7 +285,8 @@ func TestDefaults(t *testing.T) {
 	if p.Spec.Volumes[0].EmptyDir == nil || *p.Spec.Volumes[1].Secret.DefaultMode != 0o644 {
 		t.Error("volumes have no defaults")
 	}
-	if *p.Spec.TerminationGracePeriodSeconds != 30 || p.Spec.DNSPolicy != "ClusterFirst" || !*p.Spec.EnableServiceLinks ||
+	if *p.Spec.TerminationGracePeriodSeconds != 30 || p.Spec.DNSPolicy != "ClusterFirst" ||
+		!*p.Spec.EnableServiceLinks ||
 		p.Spec.DeprecatedServiceAccount != "sa" || p.Spec.SchedulerName != "default-scheduler" {
 		t.Errorf("%+v", p.Spec)
 	}
@@ -263,7 +294,8 @@ func TestDefaults(t *testing.T) {
 
 // TestDoorsOfMirrorPods: what a kubelet shows of its own pods is changed nowhere, and of that alone clients are told.
 func TestDoorsOfMirrorPods(t *testing.T) {
-	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}
+	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}
 	meta := field.ErrorList{field.Required(field.NewPath("metadata"), "")}
 	for want, errs := range map[string]field.ErrorList{
 		"static pods do not support ephemeral containers": Rules{}.ValidateEphemeralUpdate(old.DeepCopy(), old, meta),

@@ -27,7 +27,7 @@ var mutable = []string{
 // ValidateUpdate checks a change through the main resource: almost all of a pod's spec stays.
 func (r Rules) ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	was := beforePod(old)
+	was := oldPodState(old)
 	errs := r.validatePod(new, was)
 	errs = append(errs, keptAnnotations(new, was)...)
 	for _, list := range []struct {
@@ -52,7 +52,8 @@ func (r Rules) ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 		return errs
 	}
 	errs = append(errs, onlyAddedTolerations(new.Spec.Tolerations, was, path.Child("tolerations"))...)
-	errs = append(errs, onlyRemovedGates(new.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
+	errs = append(errs, onlyRemovedGates(new.Spec.SchedulingGates, old.Spec.SchedulingGates,
+		path.Child("schedulingGates"))...)
 	if equality.Same(&new.Spec, &old.Spec) {
 		return errs
 	}
@@ -71,7 +72,7 @@ func (r Rules) ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 }
 
 // keptAnnotations checks that those annotations stay that say what a pod is.
-func keptAnnotations(new *corev1.Pod, old *before) field.ErrorList {
+func keptAnnotations(new *corev1.Pod, old *oldState) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("metadata", "annotations")
 	if !maps.Equal(new.Annotations, old.annotations) {
@@ -115,8 +116,8 @@ func revert(new, old *corev1.PodSpec) *corev1.PodSpec {
 	return out
 }
 
-// validateDeadlineUpdate checks how a deadline changes. last tells that nothing else is looked at, as upstream has it for times
-// that are wrong, and not for one that is taken away.
+// validateDeadlineUpdate checks how a deadline changes. last tells that nothing else is looked at, as upstream has it
+// for times that are wrong, and not for one that is taken away.
 func validateDeadlineUpdate(new, old *corev1.Pod, path *field.Path) (errs field.ErrorList, last bool) {
 	is, was := new.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds
 	switch {
@@ -130,7 +131,7 @@ func validateDeadlineUpdate(new, old *corev1.Pod, path *field.Path) (errs field.
 	return nil, false
 }
 
-func onlyAddedTolerations(new []corev1.Toleration, old *before, path *field.Path) field.ErrorList {
+func onlyAddedTolerations(new []corev1.Toleration, old *oldState, path *field.Path) field.ErrorList {
 	for _, was := range old.spec.Tolerations {
 		kept := false
 		was.TolerationSeconds = nil
@@ -142,7 +143,8 @@ func onlyAddedTolerations(new []corev1.Toleration, old *before, path *field.Path
 			}
 		}
 		if !kept {
-			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
+			return field.ErrorList{field.Forbidden(path,
+				"existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
 	return validateTolerations(new, old, path)

@@ -19,11 +19,14 @@ func TestShownValues(t *testing.T) {
 		expect(t, errorTexts(errs.ToAggregate()), []string{shown + "name part must consist of"})
 	}
 	profile := validateAppArmor(appArmorOf(corev1.AppArmorProfileTypeUnconfined, ptr.To("a<b")), field.NewPath("p"))
-	expect(t, errorTexts(profile.ToAggregate()), []string{`p.localhostProfile: Invalid value: "a\u003cb": can only be set when AppArmor type is Localhost`})
+	expect(t, errorTexts(profile.ToAggregate()),
+		[]string{`p.localhostProfile: Invalid value: "a\u003cb": can only be set when AppArmor type is Localhost`})
 
 	claims := []corev1.PodResourceClaim{{Name: "c"}}
-	statuses := validateClaimStatuses([]corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: ptr.To("a<b")}}, claims, at)
-	expect(t, errorTexts(statuses.ToAggregate()), []string{`p[0].resourceClaimName: Invalid value: "a\u003cb": a lowercase RFC 1123 subdomain`})
+	statuses := validateClaimStatuses([]corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: ptr.To("a<b")}},
+		claims, at)
+	expect(t, errorTexts(statuses.ToAggregate()),
+		[]string{`p[0].resourceClaimName: Invalid value: "a\u003cb": a lowercase RFC 1123 subdomain`})
 	statuses = validateClaimStatuses([]corev1.PodResourceClaimStatus{{Name: "a<b"}}, claims, at)
 	expect(t, errorTexts(statuses.ToAggregate()), []string{`p[0].name: Invalid value: "a<b": must match`})
 }

@@ -13,7 +13,8 @@ import (
 
 // validateVolumes checks the volumes of a pod and returns those that containers may refer to, by name. meta is nil in
 // templates.
-func validateVolumes(list []corev1.Volume, old *before, meta *metav1.ObjectMeta, path *field.Path) (map[string]corev1.VolumeSource, field.ErrorList) {
+func validateVolumes(list []corev1.Volume, old *oldState, meta *metav1.ObjectMeta,
+	path *field.Path) (map[string]corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	byName := map[string]corev1.VolumeSource{}
 	made := claimsMade(list, meta)
@@ -40,7 +41,8 @@ func validateVolumes(list []corev1.Volume, old *before, meta *metav1.ObjectMeta,
 	return byName, errs
 }
 
-// claimsMade are the names of the claims that come to be for the ephemeral volumes of a pod; without its name they are not known.
+// claimsMade are the names of the claims that come to be for the ephemeral volumes of a pod; without its name they are
+// not known.
 func claimsMade(list []corev1.Volume, meta *metav1.ObjectMeta) map[string]bool {
 	if meta == nil || meta.Name == "" {
 		return nil
@@ -70,7 +72,7 @@ type member struct {
 
 // validateSource checks that the volume has one type, and that type's fields. The order is the one in which upstream
 // looks: of two types the later one is the one too many.
-func validateSource(v *corev1.Volume, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+func validateSource(v *corev1.Volume, old *oldState, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	found := false
 	for i := range members {
@@ -80,7 +82,8 @@ func validateSource(v *corev1.Volume, old *before, meta *metav1.ObjectMeta, path
 		}
 		s := &source{v, old, meta, path}
 		if found {
-			errs = append(errs, field.Forbidden(path.Child(or(m.second, m.name)), "may not specify more than 1 volume type"))
+			errs = append(errs, field.Forbidden(path.Child(or(m.second, m.name)),
+				"may not specify more than 1 volume type"))
 		} else {
 			found = true
 			errs = append(errs, m.check(s, path.Child(or(m.path, m.name)))...)
@@ -98,77 +101,109 @@ func validateSource(v *corev1.Volume, old *before, meta *metav1.ObjectMeta, path
 // source is a volume whose type is looked at.
 type source struct {
 	*corev1.Volume
-	old  *before
+	old  *oldState
 	meta *metav1.ObjectMeta
 	path *field.Path
 }
 
 var members = []member{
-	{name: "emptyDir", set: func(v *corev1.Volume) bool { return v.EmptyDir != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
-	{name: "hostPath", set: func(v *corev1.Volume) bool { return v.HostPath != nil }, check: func(s *source, at *field.Path) field.ErrorList { return HostPath(s.HostPath, at) }},
-	{name: "gitRepo", set: func(v *corev1.Volume) bool { return v.GitRepo != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateGitRepo(s.GitRepo, at) }},
-	{name: "gcePersistentDisk", path: "persistentDisk", set: func(v *corev1.Volume) bool { return v.GCEPersistentDisk != nil },
+	{name: "emptyDir", set: func(v *corev1.Volume) bool { return v.EmptyDir != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
+	{name: "hostPath", set: func(v *corev1.Volume) bool { return v.HostPath != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return HostPath(s.HostPath, at) }},
+	{name: "gitRepo", set: func(v *corev1.Volume) bool { return v.GitRepo != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateGitRepo(s.GitRepo, at) }},
+	{name: "gcePersistentDisk", path: "persistentDisk",
+		set:   func(v *corev1.Volume) bool { return v.GCEPersistentDisk != nil },
 		check: func(s *source, at *field.Path) field.ErrorList { return GCEPersistentDisk(s.GCEPersistentDisk, at) }},
-	{name: "awsElasticBlockStore", set: func(v *corev1.Volume) bool { return v.AWSElasticBlockStore != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return AWSElasticBlockStore(s.AWSElasticBlockStore, at)
-	}},
-	{name: "secret", set: func(v *corev1.Volume) bool { return v.Secret != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) }},
-	{name: "nfs", set: func(v *corev1.Volume) bool { return v.NFS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return NFS(s.NFS, at) }},
-	{name: "iscsi", set: func(v *corev1.Volume) bool { return v.ISCSI != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }, named: validateISCSIName},
-	{name: "glusterfs", set: func(v *corev1.Volume) bool { return v.Glusterfs != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(required1(s.Glusterfs.EndpointsName, at.Child("endpoints")), required1(s.Glusterfs.Path, at.Child("path"))...)
-	}},
-	{name: "flocker", set: func(v *corev1.Volume) bool { return v.Flocker != nil }, check: func(s *source, at *field.Path) field.ErrorList { return Flocker(s.Flocker, at) }},
-	{name: "persistentVolumeClaim", set: func(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return required1(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
-	}},
-	{name: "rbd", set: func(v *corev1.Volume) bool { return v.RBD != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(requiredList(s.RBD.CephMonitors, at.Child("monitors")), required1(s.RBD.RBDImage, at.Child("image"))...)
-	}},
-	{name: "cinder", set: func(v *corev1.Volume) bool { return v.Cinder != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(required1(s.Cinder.VolumeID, at.Child("volumeID")), secretName(s.Cinder.SecretRef, at)...)
-	}},
+	{name: "awsElasticBlockStore", set: func(v *corev1.Volume) bool { return v.AWSElasticBlockStore != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return AWSElasticBlockStore(s.AWSElasticBlockStore, at)
+		}},
+	{name: "secret", set: func(v *corev1.Volume) bool { return v.Secret != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) }},
+	{name: "nfs", set: func(v *corev1.Volume) bool { return v.NFS != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return NFS(s.NFS, at) }},
+	{name: "iscsi", set: func(v *corev1.Volume) bool { return v.ISCSI != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) },
+		named: validateISCSIName},
+	{name: "glusterfs", set: func(v *corev1.Volume) bool { return v.Glusterfs != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return append(required1(s.Glusterfs.EndpointsName, at.Child("endpoints")),
+				required1(s.Glusterfs.Path, at.Child("path"))...)
+		}},
+	{name: "flocker", set: func(v *corev1.Volume) bool { return v.Flocker != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return Flocker(s.Flocker, at) }},
+	{name: "persistentVolumeClaim", set: func(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return required1(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
+		}},
+	{name: "rbd", set: func(v *corev1.Volume) bool { return v.RBD != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return append(requiredList(s.RBD.CephMonitors, at.Child("monitors")),
+				required1(s.RBD.RBDImage, at.Child("image"))...)
+		}},
+	{name: "cinder", set: func(v *corev1.Volume) bool { return v.Cinder != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return append(required1(s.Cinder.VolumeID, at.Child("volumeID")), secretName(s.Cinder.SecretRef, at)...)
+		}},
 	{name: "cephfs", second: "cephFS", set: func(v *corev1.Volume) bool { return v.CephFS != nil },
 		check: func(s *source, at *field.Path) field.ErrorList {
 			return requiredList(s.CephFS.Monitors, at.Child("monitors"))
 		}},
-	{name: "quobyte", set: func(v *corev1.Volume) bool { return v.Quobyte != nil }, check: func(s *source, at *field.Path) field.ErrorList { return Quobyte(s.Quobyte, at) }},
+	{name: "quobyte", set: func(v *corev1.Volume) bool { return v.Quobyte != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return Quobyte(s.Quobyte, at) }},
 	{name: "downwardAPI", second: "downwarAPI", set: func(v *corev1.Volume) bool { return v.DownwardAPI != nil },
 		check: func(s *source, at *field.Path) field.ErrorList { return validateDownward(s.DownwardAPI, at) }},
-	{name: "fc", set: func(v *corev1.Volume) bool { return v.FC != nil }, check: func(s *source, at *field.Path) field.ErrorList { return FC(s.FC, at) }},
-	{name: "flexVolume", set: func(v *corev1.Volume) bool { return v.FlexVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
-	}},
-	{name: "configMap", set: func(v *corev1.Volume) bool { return v.ConfigMap != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) }},
-	{name: "azureFile", set: func(v *corev1.Volume) bool { return v.AzureFile != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(required1(s.AzureFile.SecretName, at.Child("secretName")), required1(s.AzureFile.ShareName, at.Child("shareName"))...)
-	}},
-	{name: "vsphereVolume", set: func(v *corev1.Volume) bool { return v.VsphereVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return required1(s.VsphereVolume.VolumePath, at.Child("volumePath"))
-	}},
-	{name: "photonPersistentDisk", set: func(v *corev1.Volume) bool { return v.PhotonPersistentDisk != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return required1(s.PhotonPersistentDisk.PdID, at.Child("pdID"))
-	}},
-	{name: "portworxVolume", set: func(v *corev1.Volume) bool { return v.PortworxVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return required1(s.PortworxVolume.VolumeID, at.Child("volumeID"))
-	}},
-	{name: "azureDisk", set: func(v *corev1.Volume) bool { return v.AzureDisk != nil }, check: func(s *source, at *field.Path) field.ErrorList { return AzureDisk(s.AzureDisk, at) }},
-	{name: "storageos", set: func(v *corev1.Volume) bool { return v.StorageOS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateStorageOS(s.StorageOS, at) }},
-	{name: "projected", set: func(v *corev1.Volume) bool { return v.Projected != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateProjected(s.Projected, s.old, at) }},
-	{name: "scaleIO", set: func(v *corev1.Volume) bool { return v.ScaleIO != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return ScaleIO(s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
-	}},
-	{name: "csi", set: func(v *corev1.Volume) bool { return v.CSI != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateCSI(s.CSI, at) }},
-	{name: "ephemeral", set: func(v *corev1.Volume) bool { return v.Ephemeral != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(validateEphemeralVolume(s.Ephemeral, at), claimName(s.Name, s.meta, s.path.Child("name"))...)
-	}},
-	{name: "image", set: func(v *corev1.Volume) bool { return v.Image != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		errs := pullPolicies(s.Image.PullPolicy, at.Child("pullPolicy"))
-		if s.meta != nil { // a template may leave it to who makes the pod
-			errs = append(required1(s.Image.Reference, at.Child("reference")), errs...)
-		}
-		return errs
-	}},
+	{name: "fc", set: func(v *corev1.Volume) bool { return v.FC != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return FC(s.FC, at) }},
+	{name: "flexVolume", set: func(v *corev1.Volume) bool { return v.FlexVolume != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
+		}},
+	{name: "configMap", set: func(v *corev1.Volume) bool { return v.ConfigMap != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) }},
+	{name: "azureFile", set: func(v *corev1.Volume) bool { return v.AzureFile != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return append(required1(s.AzureFile.SecretName, at.Child("secretName")),
+				required1(s.AzureFile.ShareName, at.Child("shareName"))...)
+		}},
+	{name: "vsphereVolume", set: func(v *corev1.Volume) bool { return v.VsphereVolume != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return required1(s.VsphereVolume.VolumePath, at.Child("volumePath"))
+		}},
+	{name: "photonPersistentDisk", set: func(v *corev1.Volume) bool { return v.PhotonPersistentDisk != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return required1(s.PhotonPersistentDisk.PdID, at.Child("pdID"))
+		}},
+	{name: "portworxVolume", set: func(v *corev1.Volume) bool { return v.PortworxVolume != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return required1(s.PortworxVolume.VolumeID, at.Child("volumeID"))
+		}},
+	{name: "azureDisk", set: func(v *corev1.Volume) bool { return v.AzureDisk != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return AzureDisk(s.AzureDisk, at) }},
+	{name: "storageos", set: func(v *corev1.Volume) bool { return v.StorageOS != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateStorageOS(s.StorageOS, at) }},
+	{name: "projected", set: func(v *corev1.Volume) bool { return v.Projected != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateProjected(s.Projected, s.old, at) }},
+	{name: "scaleIO", set: func(v *corev1.Volume) bool { return v.ScaleIO != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return ScaleIO(s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
+		}},
+	{name: "csi", set: func(v *corev1.Volume) bool { return v.CSI != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateCSI(s.CSI, at) }},
+	{name: "ephemeral", set: func(v *corev1.Volume) bool { return v.Ephemeral != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return append(validateEphemeralVolume(s.Ephemeral, at), claimName(s.Name, s.meta, s.path.Child("name"))...)
+		}},
+	{name: "image", set: func(v *corev1.Volume) bool { return v.Image != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			errs := pullPolicies(s.Image.PullPolicy, at.Child("pullPolicy"))
+			if s.meta != nil { // a template may leave it to the creator of the pod
+				errs = append(required1(s.Image.Reference, at.Child("reference")), errs...)
+			}
+			return errs
+		}},
 }
 
 func validateEphemeralVolume(e *corev1.EphemeralVolumeSource, path *field.Path) field.ErrorList {

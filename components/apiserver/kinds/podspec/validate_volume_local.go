@@ -12,7 +12,8 @@ import (
 
 func validateEmptyDir(e *corev1.EmptyDirVolumeSource, at *field.Path) field.ErrorList {
 	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
-		return field.ErrorList{field.Forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
+		return field.ErrorList{field.Forbidden(at.Child("sizeLimit"),
+			"SizeLimit field must be a valid resource quantity")}
 	}
 	return nil
 }
@@ -23,7 +24,8 @@ func HostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at.Child("path"), "")}
 	}
 	errs := noBackSteps(h.Path, at.Child("path"))
-	known := []corev1.HostPathType{corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
+	known := []corev1.HostPathType{corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev,
+		corev1.HostPathDirectory,
 		corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket}
 	if h.Type != nil && !slices.Contains(known, *h.Type) {
 		errs = append(errs, field.NotSupported(at.Child("type"), h.Type, known))
@@ -77,7 +79,8 @@ func validateDownward(d *corev1.DownwardAPIVolumeSource, at *field.Path) field.E
 	return errs
 }
 
-// downwardFile checks a file of the downward API. at is the volume or projection: upstream doesn't tell which file it is.
+// downwardFile checks a file of the downward API. at is the volume or projection: upstream doesn't tell which file it
+// is.
 func downwardFile(f *corev1.DownwardAPIVolumeFile, at *field.Path) field.ErrorList {
 	errs := required1(f.Path, at.Child("path"))
 	errs = append(errs, unreserved(f.Path, at.Child("path"))...)
@@ -85,7 +88,8 @@ func downwardFile(f *corev1.DownwardAPIVolumeFile, at *field.Path) field.ErrorLi
 	case f.FieldRef != nil:
 		errs = append(errs, validateFieldRef(f.FieldRef, volumeFields, at.Child("fieldRef"))...)
 		if f.ResourceFieldRef != nil {
-			errs = append(errs, field.Invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+			errs = append(errs, field.Invalid(at, "resource",
+				"fieldRef and resourceFieldRef can not be specified simultaneously"))
 		}
 	case f.ResourceFieldRef != nil:
 		errs = append(errs, validateResourceField(f.ResourceFieldRef, at.Child("resourceFieldRef"), true)...)
@@ -104,13 +108,14 @@ const (
 // projection checks the sources of a projected volume, which must not write the same file twice.
 type projection struct {
 	path  *field.Path
-	old   *before
+	old   *oldState
 	files map[string]bool
 	errs  field.ErrorList
 }
 
-func validateProjected(p *corev1.ProjectedVolumeSource, old *before, path *field.Path) field.ErrorList {
-	v := &projection{path: path, old: old, files: map[string]bool{}, errs: mode(p.DefaultMode, path.Child("defaultMode"))}
+func validateProjected(p *corev1.ProjectedVolumeSource, old *oldState, path *field.Path) field.ErrorList {
+	v := &projection{path: path, old: old, files: map[string]bool{},
+		errs: mode(p.DefaultMode, path.Child("defaultMode"))}
 	for i := range p.Sources {
 		v.source(&p.Sources[i], path.Child("sources").Index(i))
 	}
@@ -168,9 +173,11 @@ func (v *projection) take(file, value string) {
 func (v *projection) token(t *corev1.ServiceAccountTokenProjection, at *field.Path) {
 	if t.ExpirationSeconds != nil {
 		if s := *t.ExpirationSeconds; s < minTokenLife {
-			v.errs = append(v.errs, field.Invalid(at.Child("expirationSeconds"), s, "may not specify a duration less than 10 minutes"))
+			v.errs = append(v.errs, field.Invalid(at.Child("expirationSeconds"), s,
+				"may not specify a duration less than 10 minutes"))
 		} else if s > maxTokenLife {
-			v.errs = append(v.errs, field.Invalid(at.Child("expirationSeconds"), s, "may not specify a duration larger than 2^32 seconds"))
+			v.errs = append(v.errs, field.Invalid(at.Child("expirationSeconds"), s,
+				"may not specify a duration larger than 2^32 seconds"))
 		}
 	}
 	v.errs = append(v.errs, required1(t.Path, v.path.Child("path"))...)
@@ -179,7 +186,8 @@ func (v *projection) token(t *corev1.ServiceAccountTokenProjection, at *field.Pa
 	}
 }
 
-// TemplateMeta checks the metadata of a template for a claim or a resource claim: only labels and annotations can be set.
+// TemplateMeta checks the metadata of a template for a claim or a resource claim: only labels and annotations can be
+// set.
 func TemplateMeta(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 	errs := validation.ValidateAnnotations(m.Annotations, at.Child("annotations"))
 	errs = append(errs, metavalidation.ValidateLabels(m.Labels, at.Child("labels"))...)
@@ -190,7 +198,8 @@ func TemplateMeta(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""},
 		{"selfLink", m.SelfLink != ""}, {"uID", m.UID != ""}, {"resourceVersion", m.ResourceVersion != ""},
 		{"generation", m.Generation != 0}, {"creationTimestamp", !m.CreationTimestamp.IsZero()},
-		{"deletionTimestamp", m.DeletionTimestamp != nil}, {"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil},
+		{"deletionTimestamp", m.DeletionTimestamp != nil},
+		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil},
 		{"ownerReferences", m.OwnerReferences != nil}, {"finalizers", m.Finalizers != nil},
 		{"managedFields", m.ManagedFields != nil},
 	} {

@@ -77,7 +77,8 @@ func validateISCSIName(s *source) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(s.path.Child("name"), s.Name,
-		"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.")}
+		"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is "+
+			"specified.")}
 }
 
 // iscsiNames are the three forms of a name in iSCSI (RFC 3720, 3.2.6.3), by their prefix, as upstream reads them.
@@ -118,7 +119,8 @@ func Flocker(f *corev1.FlockerVolumeSource, at *field.Path) field.ErrorList {
 	case f.DatasetName == "" && f.DatasetUUID == "":
 		errs = append(errs, field.Required(at, "one of datasetName and datasetUUID is required"))
 	case f.DatasetName != "" && f.DatasetUUID != "":
-		errs = append(errs, field.Invalid(at, "resource", "datasetName and datasetUUID can not be specified simultaneously"))
+		errs = append(errs, field.Invalid(at, "resource",
+			"datasetName and datasetUUID can not be specified simultaneously"))
 	}
 	if strings.Contains(f.DatasetName, "/") {
 		errs = append(errs, field.Invalid(at.Child("datasetName"), f.DatasetName, "must not contain '/'"))
@@ -134,7 +136,8 @@ func Quobyte(q *corev1.QuobyteVolumeSource, at *field.Path) field.ErrorList {
 	case q.Registry == "":
 		errs = append(errs, field.Required(at.Child("registry"), registries))
 	case len(q.Tenant) > maxTenant:
-		errs = append(errs, field.Required(at.Child("tenant"), "must be a UUID and may not exceed a length of 64 characters"))
+		errs = append(errs, field.Required(at.Child("tenant"),
+			"must be a UUID and may not exceed a length of 64 characters"))
 	default:
 		for pair := range strings.SplitSeq(q.Registry, ",") {
 			if _, _, err := net.SplitHostPort(pair); err != nil {
@@ -149,13 +152,15 @@ func Quobyte(q *corev1.QuobyteVolumeSource, at *field.Path) field.ErrorList {
 func FC(f *corev1.FCVolumeSource, at *field.Path) field.ErrorList {
 	if len(f.TargetWWNs) == 0 {
 		if len(f.WWIDs) == 0 {
-			return field.ErrorList{field.Required(at.Child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")}
+			return field.ErrorList{field.Required(at.Child("targetWWNs"),
+				"must specify either targetWWNs or wwids, but not both")}
 		}
 		return nil
 	}
 	var errs field.ErrorList
 	if len(f.WWIDs) != 0 {
-		errs = append(errs, field.Invalid(at.Child("targetWWNs"), f.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously"))
+		errs = append(errs, field.Invalid(at.Child("targetWWNs"), f.TargetWWNs,
+			"targetWWNs and wwids can not be specified simultaneously"))
 	}
 	if f.Lun == nil {
 		return append(errs, field.Required(at.Child("lun"), "lun is required if targetWWNs is specified"))
@@ -168,8 +173,10 @@ func FlexVolume(driver string, options map[string]string, at *field.Path) field.
 	errs := required1(driver, at.Child("driver"))
 	for _, key := range sortedKeys(options) {
 		domain, _, _ := strings.Cut(key, "/")
-		if reserved := "." + strings.ToLower(domain); strings.HasSuffix(reserved, ".kubernetes.io") || strings.HasSuffix(reserved, ".k8s.io") {
-			errs = append(errs, field.Invalid(at.Child("options").Key(key), key, "kubernetes.io and k8s.io namespaces are reserved"))
+		if reserved := "." + strings.ToLower(domain); strings.HasSuffix(reserved, ".kubernetes.io") ||
+			strings.HasSuffix(reserved, ".k8s.io") {
+			errs = append(errs, field.Invalid(at.Child("options").Key(key), key,
+				"kubernetes.io and k8s.io namespaces are reserved"))
 		}
 	}
 	return errs
@@ -182,11 +189,13 @@ func AzureDisk(d *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList 
 		managed = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 	)
 	errs := append(required1(d.DiskName, at.Child("diskName")), required1(d.DataDiskURI, at.Child("diskURI"))...)
-	caching := []corev1.AzureDataDiskCachingMode{corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite}
+	caching := []corev1.AzureDataDiskCachingMode{corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly,
+		corev1.AzureDataDiskCachingReadWrite}
 	if d.CachingMode != nil && !slices.Contains(caching, *d.CachingMode) {
 		errs = append(errs, field.NotSupported(at.Child("cachingMode"), *d.CachingMode, caching))
 	}
-	kinds := []corev1.AzureDataDiskKind{corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk}
+	kinds := []corev1.AzureDataDiskKind{corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk,
+		corev1.AzureSharedBlobDisk}
 	if d.Kind != nil && !slices.Contains(kinds, *d.Kind) {
 		errs = append(errs, field.NotSupported(at.Child("kind"), *d.Kind, kinds))
 	}

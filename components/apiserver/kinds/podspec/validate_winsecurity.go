@@ -33,7 +33,8 @@ func validateWindows(w *corev1.WindowsSecurityContextOptions, at *field.Path) fi
 	}
 	if c := w.GMSACredentialSpec; c != nil {
 		if *c == "" {
-			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), c, "gmsaCredentialSpec cannot be an empty string"))
+			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), c,
+				"gmsaCredentialSpec cannot be an empty string"))
 		} else if len(*c) > maxGMSASpec {
 			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), c,
 				fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxGMSASpec/1024)))
@@ -79,7 +80,8 @@ func windowsAccountProblems(user string) []string {
 	}
 	var out []string
 	if len(user) > maxWindowsUser {
-		out = append(out, fmt.Sprintf("runAsUserName's User length must not be longer than %d characters", maxWindowsUser))
+		out = append(out, fmt.Sprintf("runAsUserName's User length must not be longer than %d characters",
+			maxWindowsUser))
 	}
 	if strings.Trim(user, ". ") == "" {
 		out = append(out, "runAsUserName's User cannot contain only periods or spaces")
@@ -91,7 +93,8 @@ func windowsAccountProblems(user string) []string {
 }
 
 func isNetBIOS(domain string) bool {
-	return domain != "" && utf8.RuneCountInString(domain) <= maxNetBIOS && domain[0] != '.' && !strings.ContainsAny(domain, `\/:*?"<>|`)
+	return domain != "" && utf8.RuneCountInString(domain) <= maxNetBIOS && domain[0] != '.' &&
+		!strings.ContainsAny(domain, `\/:*?"<>|`)
 }
 
 func isWindowsDNS(domain string) bool {

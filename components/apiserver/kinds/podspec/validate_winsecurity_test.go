@@ -39,8 +39,10 @@ func TestWindowsUsers(t *testing.T) {
 }
 
 func TestAppArmorNames(t *testing.T) {
-	for name, want := range map[string]int{"": 1, " ": 1, "a": 0, "a ": 1, strings.Repeat("a", 4096): 1, " " + strings.Repeat("a", 4095): 2} {
-		if errs := validateAppArmor(appArmorOf(corev1.AppArmorProfileTypeLocalhost, &name), field.NewPath("p")); len(errs) != want {
+	for name, want := range map[string]int{"": 1, " ": 1, "a": 0, "a ": 1, strings.Repeat("a", 4096): 1,
+		" " + strings.Repeat("a", 4095): 2} {
+		if errs := validateAppArmor(appArmorOf(corev1.AppArmorProfileTypeLocalhost, &name),
+			field.NewPath("p")); len(errs) != want {
 			t.Errorf("%d: %v, want %d", len(name), errs, want)
 		}
 	}

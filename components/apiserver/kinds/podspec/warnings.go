@@ -12,8 +12,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// PodWarnings tells of what is accepted in a new pod, but hardly meant. Updates of pods are the work of programs, which
-// nobody reads warnings of. They come in upstream's order.
+// PodWarnings warns of what is accepted in a new pod, but hardly meant. Updates of pods get no warnings, as they are
+// made by programs. Warnings come in upstream's order.
 func PodWarnings(p, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
@@ -36,7 +36,8 @@ func TemplateWarnings(t *corev1.PodTemplateSpec, path *field.Path) []string {
 		if !ok || ownAppArmor(c) != nil {
 			return nil
 		}
-		if whole := wholeAppArmor(&t.Spec); whole != nil && apiequality.Semantic.DeepEqual(whole, appArmorProfile(annotation)) {
+		if whole := wholeAppArmor(&t.Spec); whole != nil &&
+			apiequality.Semantic.DeepEqual(whole, appArmorProfile(annotation)) {
 			return nil
 		}
 		return []string{appArmorWarning(c.Name, meta)}
@@ -70,7 +71,8 @@ func (w *warner) all() []string {
 	w.ports()
 	w.portNames()
 	if seconds := s.TerminationGracePeriodSeconds; seconds != nil && *seconds < 0 {
-		w.add("%s: must be >= 0; negative values are invalid and will be treated as 1", w.path.Child("terminationGracePeriodSeconds"))
+		w.add("%s: must be >= 0; negative values are invalid and will be treated as 1",
+			w.path.Child("terminationGracePeriodSeconds"))
 	}
 	w.nullSelectors()
 	w.addresses()
@@ -83,7 +85,8 @@ func (w *warner) nullSelector(at *field.Path) {
 
 // formerAnnotations have no effect any more.
 var formerAnnotations = []struct{ key, text string }{
-	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
+	{"scheduler.alpha.kubernetes.io/critical-pod",
+		`non-functional in v1.16+; use the "priorityClassName" field instead`},
 	{"security.alpha.kubernetes.io/sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
 	{"security.alpha.kubernetes.io/unsafe-sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
 }
@@ -98,7 +101,8 @@ func (w *warner) annotated() {
 
 func (w *warner) seccomp(key string, hasField bool) {
 	if _, ok := w.annotations[key]; ok && !hasField {
-		w.add(`%s: non-functional in v1.27+; use the "seccompProfile" field instead`, w.meta.Child("annotations").Key(key))
+		w.add(`%s: non-functional in v1.27+; use the "seccompProfile" field instead`,
+			w.meta.Child("annotations").Key(key))
 	}
 }
 
@@ -126,7 +130,8 @@ func (w *warner) duplicates() {
 }
 
 func (w *warner) container(c *corev1.Container, at *field.Path) {
-	w.seccomp(corev1.SeccompContainerAnnotationKeyPrefix+c.Name, c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil)
+	w.seccomp(corev1.SeccompContainerAnnotationKeyPrefix+c.Name, c.SecurityContext != nil &&
+		c.SecurityContext.SeccompProfile != nil)
 	if w.perContainer != nil {
 		w.out = append(w.out, w.perContainer(c)...)
 	}
@@ -137,7 +142,8 @@ func (w *warner) container(c *corev1.Container, at *field.Path) {
 	seen := map[string]bool{}
 	for i, e := range c.Env {
 		if seen[e.Name] && !extends(&e) {
-			w.add("%s: hides previous definition of %q, which may be dropped when using apply", at.Child("env").Index(i), e.Name)
+			w.add("%s: hides previous definition of %q, which may be dropped when using apply",
+				at.Child("env").Index(i), e.Name)
 		}
 		seen[e.Name] = true
 	}
@@ -150,9 +156,11 @@ func extends(e *corev1.EnvVar) bool {
 }
 
 // bytes finds an amount of bytes that is no whole number. The list lies below a path.
-func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path, below string, further ...string) {
+func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path, below string,
+	further ...string) {
 	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
-		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Child(below, further...).Key(string(name)), q.String())
+		w.add("%s: fractional byte value %q is invalid, must be an integer",
+			at.Child(below, further...).Key(string(name)), q.String())
 	}
 }
 
@@ -170,15 +178,18 @@ func (w *warner) nullSelectors() {
 		}
 		for i := range preferred {
 			if preferred[i].PodAffinityTerm.LabelSelector == nil {
-				w.nullSelector(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("podAffinityTerm"))
+				w.nullSelector(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child(
+					"podAffinityTerm"))
 			}
 		}
 	}
 	if p := a.PodAffinity; p != nil {
-		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAffinity"))
+		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			at.Child("podAffinity"))
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAntiAffinity"))
+		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			at.Child("podAntiAffinity"))
 	}
 }
 
@@ -186,10 +197,12 @@ func (w *warner) nullSelectors() {
 func (w *warner) addresses() {
 	if c := w.spec.DNSConfig; c != nil {
 		for i, ip := range c.Nameservers {
-			w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("dnsConfig", "nameservers").Index(i), ip)...)
+			w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("dnsConfig", "nameservers").Index(i),
+				ip)...)
 		}
 	}
 	for i, a := range w.spec.HostAliases {
-		w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("hostAliases").Index(i).Child("ip"), a.IP)...)
+		w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("hostAliases").Index(i).Child("ip"),
+			a.IP)...)
 	}
 }

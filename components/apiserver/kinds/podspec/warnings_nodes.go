@@ -42,7 +42,8 @@ func (w *warner) labels() {
 		n, at := s.Affinity.NodeAffinity, w.path.Child("affinity", "nodeAffinity")
 		if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 			for i := range r.NodeSelectorTerms {
-				w.term(&r.NodeSelectorTerms[i], false, at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i))
+				w.term(&r.NodeSelectorTerms[i], false,
+					at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i))
 			}
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
@@ -86,7 +87,8 @@ func NodeLabelsWarnings(s *metav1.LabelSelector, at *field.Path) []string {
 	var out []string
 	for i, e := range s.MatchExpressions {
 		if text := renamedLabels[e.Key]; text != "" {
-			out = append(out, fmt.Sprintf("%s: %s is %s", at.Child("matchExpressions").Index(i).Child("key"), e.Key, text))
+			out = append(out, fmt.Sprintf("%s: %s is %s", at.Child("matchExpressions").Index(i).Child("key"), e.Key,
+				text))
 		}
 	}
 	for _, key := range sortedKeys(s.MatchLabels) {

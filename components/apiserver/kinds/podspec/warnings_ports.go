@@ -45,7 +45,7 @@ func collision(a, b corev1.ContainerPort) string {
 	return ""
 }
 
-// portNames finds names that containers of the pod share: who asks for such a port gets the first.
+// portNames finds names that containers of the pod share: a reference to such a port gets the first.
 func (w *warner) portNames() {
 	first := map[string]*field.Path{}
 	eachContainer(w.spec, w.path, func(c *corev1.Container, at *field.Path) {
@@ -59,7 +59,8 @@ func (w *warner) portNames() {
 				first[p.Name] = d
 				continue
 			}
-			w.add("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", d, p.Name, other, other)
+			w.add("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", d,
+				p.Name, other, other)
 		}
 	})
 }

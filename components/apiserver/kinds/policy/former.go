@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// marker is a label that no pod has. Selectors that mean all or nothing in one version are written by it in the other: an empty one
-// selects nothing in v1beta1, and everything in v1.
+// marker is a label that no pod has. Selectors that mean all or nothing in one version are written by it in the other:
+// an empty one selects nothing in v1beta1, and everything in v1.
 const marker = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 
 func marked(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {

@@ -21,9 +21,11 @@ func TestMarker(t *testing.T) {
 		{"empty", all, all, none},
 		{"none of v1", none, none, all},
 		{"all of v1beta1", marked(metav1.LabelSelectorOpDoesNotExist), all, all},
-		{"with more", more, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{some}}, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{some}}},
+		{"with more", more, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{some}},
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{some}}},
 	} {
-		for what, setDefaults := range map[string]func(*policyv1.PodDisruptionBudget){"v1": Default, "v1beta1": DefaultV1beta1} {
+		for what, setDefaults := range map[string]func(*policyv1.PodDisruptionBudget){"v1": Default,
+			"v1beta1": DefaultV1beta1} {
 			want := test.v1
 			if what == "v1beta1" {
 				want = test.fromV1beta

@@ -11,15 +11,18 @@ import (
 
 // RoleBindingFromV1alpha1 converts a role binding.
 func RoleBindingFromV1alpha1(b *rbacv1alpha1.RoleBinding) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: *twin.Of[rbacv1.RoleRef](&b.RoleRef), Subjects: subjectsFromV1alpha1(b.Subjects)}
+	return &rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: *twin.Of[rbacv1.RoleRef](&b.RoleRef),
+		Subjects: subjectsFromV1alpha1(b.Subjects)}
 }
 
 // ClusterRoleBindingFromV1alpha1 converts a cluster role binding.
 func ClusterRoleBindingFromV1alpha1(b *rbacv1alpha1.ClusterRoleBinding) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: *twin.Of[rbacv1.RoleRef](&b.RoleRef), Subjects: subjectsFromV1alpha1(b.Subjects)}
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: *twin.Of[rbacv1.RoleRef](&b.RoleRef),
+		Subjects: subjectsFromV1alpha1(b.Subjects)}
 }
 
-// subjectsFromV1alpha1 converts subjects, which in v1alpha1 have a version instead of a group. The user * means all that are known there.
+// subjectsFromV1alpha1 converts subjects, which in v1alpha1 have a version instead of a group. The user * means all
+// that are known there.
 func subjectsFromV1alpha1(list []rbacv1alpha1.Subject) []rbacv1.Subject {
 	if list == nil {
 		return nil

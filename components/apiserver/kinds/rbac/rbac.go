@@ -1,5 +1,3 @@
-// Package rbac holds what the kinds of rbac.authorization.k8s.io need beyond their rows. It is pure. Whether a user may
-// grant what a role holds is the authorizer's matter, not of this package.
 package rbac
 
 import (
@@ -39,12 +37,14 @@ func BindingColumns(roleRef, subjects string) show.Columns {
 
 // RoleBindingRow are the cells of a role binding.
 func RoleBindingRow(b *rbacv1.RoleBinding) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)}, subjects(b.Subjects)...)
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)},
+		subjects(b.Subjects)...)
 }
 
 // ClusterRoleBindingRow are the cells of a cluster role binding.
 func ClusterRoleBindingRow(b *rbacv1.ClusterRoleBinding) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)}, subjects(b.Subjects)...)
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)},
+		subjects(b.Subjects)...)
 }
 
 func subjects(list []rbacv1.Subject) []any {

@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// ValidateName allows everything that can stand in a URL path: roles have names like "system:node". What names are generated
-// from is held to the same, "." and ".." too.
+// ValidateName allows everything that can stand in a URL path: roles have names like "system:node". What names are
+// generated from is held to the same, "." and ".." too.
 func ValidateName(name string, _ bool) []string {
 	return content.IsPathSegmentName(name)
 }
@@ -33,13 +33,16 @@ func ValidateClusterRole(r, old *rbacv1.ClusterRole) field.ErrorList {
 	}
 	var options metavalidation.LabelSelectorValidationOptions
 	if old != nil && old.AggregationRule != nil {
-		options.AllowInvalidLabelValueInSelector = slices.ContainsFunc(old.AggregationRule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
-			return len(metavalidation.ValidateLabelSelector(&s, metavalidation.LabelSelectorValidationOptions{}, nil)) > 0
-		})
+		options.AllowInvalidLabelValueInSelector = slices.ContainsFunc(old.AggregationRule.ClusterRoleSelectors,
+			func(s metav1.LabelSelector) bool {
+				return len(metavalidation.ValidateLabelSelector(&s, metavalidation.LabelSelectorValidationOptions{},
+					nil)) > 0
+			})
 	}
 	selectors := field.NewPath("aggregationRule", "clusterRoleSelectors")
 	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
-		errs = append(errs, field.Required(selectors, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+		errs = append(errs, field.Required(selectors,
+			"at least one clusterRoleSelector required if aggregationRule is non-nil"))
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		s, at := &r.AggregationRule.ClusterRoleSelectors[i], selectors.Index(i)

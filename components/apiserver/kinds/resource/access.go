@@ -17,18 +17,19 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Access asks what only some may write into a claim. Its checks take the user and the verb from the request's context.
-// Where a function is nil, nobody is asked.
+// Access authorizes the privileged fields of a claim. Its checks take the user and the verb from the request's context.
+// Where a function is nil, no authorization is needed.
 type Access struct {
 	// NamespaceLabels returns the labels of a namespace.
 	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
-	// Authorize returns the API's error if a user may not do something; who changes a part of a claim's status needs a
-	// right of its own (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/).
+	// Authorize returns the API's error if a user may not do something; changes of a part of a claim's status need a
+	// permission of their own (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/).
 	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
 }
 
 // AdminRequests refuses requests for administrative access to devices outside the namespaces that are marked for it.
-func (a Access) AdminRequests(ctx context.Context, namespace string, s *resourcev1.ResourceClaimSpec, spec *field.Path) field.ErrorList {
+func (a Access) AdminRequests(ctx context.Context, namespace string, s *resourcev1.ResourceClaimSpec,
+	spec *field.Path) field.ErrorList {
 	for i := range s.Devices.Requests {
 		if e := s.Devices.Requests[i].Exactly; e != nil && isTrue(e.AdminAccess) {
 			return a.adminIn(ctx, namespace, spec.Child("devices", "requests").Index(i).Child("adminAccess"))
@@ -68,7 +69,8 @@ func (a Access) adminIn(ctx context.Context, namespace string, at *field.Path) f
 	labels, err := a.NamespaceLabels(ctx, namespace)
 	switch {
 	case err != nil:
-		return field.ErrorList{field.InternalError(at, fmt.Errorf("could not retrieve namespace %s to verify admin access: %w", namespace, err))}
+		return field.ErrorList{field.InternalError(at,
+			fmt.Errorf("could not retrieve namespace %s to verify admin access: %w", namespace, err))}
 	case labels[resourcev1.DRAAdminNamespaceLabelKey] == "true":
 		return nil
 	}
@@ -76,8 +78,8 @@ func (a Access) adminIn(ctx context.Context, namespace string, at *field.Path) f
 		resourcev1.DRAAdminNamespaceLabelKey+": true` label on the containing namespace")}
 }
 
-// Status refuses a change of a part of the status that the user has no right to: the scheduler binds, drivers tell about
-// their own devices.
+// Status refuses a change of a part of the status that the user has no right to: the scheduler binds, drivers tell
+// about their own devices.
 func (a Access) Status(ctx context.Context, new, old *resourcev1.ResourceClaim) field.ErrorList {
 	if a.Authorize == nil {
 		return nil
@@ -90,7 +92,8 @@ func (a Access) Status(ctx context.Context, new, old *resourcev1.ResourceClaim) 
 	if !apiequality.Semantic.DeepEqual(new.Status.Allocation, old.Status.Allocation) ||
 		!apiequality.Semantic.DeepEqual(new.Status.ReservedFor, old.Status.ReservedFor) {
 		// The right to bind is one for the whole cluster.
-		if err := a.ask(ctx, authorizer.AttributesRecord{Verb: info.Verb, Subresource: resourcev1.SubresourceBinding}); err != nil {
+		if err := a.ask(ctx, authorizer.AttributesRecord{Verb: info.Verb,
+			Subresource: resourcev1.SubresourceBinding}); err != nil {
 			errs = append(errs, field.Forbidden(field.NewPath("status", "allocation"), fmt.Sprintf(
 				"changing status.allocation or status.reservedFor requires resource=\"resourceclaims/%s\", verb=%q permission: %v",
 				resourcev1.SubresourceBinding, info.Verb, err)))
@@ -136,7 +139,8 @@ func (a Access) ask(ctx context.Context, r authorizer.AttributesRecord) error {
 	return a.Authorize(ctx, r)
 }
 
-// driversOf are the drivers of the devices whose status changed. That of a device which was given up goes without saying.
+// driversOf are the drivers of the devices whose status changed. That of a device which was given up goes without
+// saying.
 func driversOf(new, old *resourcev1.ResourceClaim) []string {
 	has, had := allocated(new.Status.Allocation), allocated(old.Status.Allocation)
 	before := map[deviceID]*resourcev1.AllocatedDeviceStatus{}

@@ -24,9 +24,10 @@ func claim(allocated, told bool) *resourcev1.ResourceClaim {
 			Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
 				{Request: "a", Driver: "d.example.com", Pool: "p", Device: "d0"},
 			}},
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}},
-			}}}},
+			NodeSelector: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}},
+				}}}},
 		}
 	}
 	if told {
@@ -37,7 +38,8 @@ func claim(allocated, told bool) *resourcev1.ResourceClaim {
 
 func TestStatusRights(t *testing.T) {
 	driver := func(node string) user.Info {
-		return &user.DefaultInfo{Name: "system:serviceaccount:default:driver", Extra: map[string][]string{serviceaccount.NodeNameKey: {node}}}
+		return &user.DefaultInfo{Name: "system:serviceaccount:default:driver",
+			Extra: map[string][]string{serviceaccount.NodeNameKey: {node}}}
 	}
 	jane := &user.DefaultInfo{Name: "jane"}
 	const (

@@ -31,7 +31,8 @@ func validateCapacity(c *resourcev1.DeviceCapacity, at *field.Path, shared bool)
 	return nil
 }
 
-func validateValues(fallback *quantity.Quantity, most quantity.Quantity, values []quantity.Quantity, path *field.Path) field.ErrorList {
+func validateValues(fallback *quantity.Quantity, most quantity.Quantity, values []quantity.Quantity,
+	path *field.Path) field.ErrorList {
 	at := path.Child("validValues")
 	if fallback == nil {
 		return field.ErrorList{field.Required(path.Child("default"), "required when validValues is defined")}
@@ -39,15 +40,18 @@ func validateValues(fallback *quantity.Quantity, most quantity.Quantity, values 
 	errs := ascending(values, at)
 	found := false
 	amount := func(v quantity.Quantity) string { return strconv.FormatInt(v.Value(), 10) }
-	errs = append(errs, distinct(values, maxValidValues, at, amount, func(v quantity.Quantity, at *field.Path) field.ErrorList {
-		found = found || v.Cmp(*fallback) == 0
-		if v.Cmp(most) > 0 {
-			return field.ErrorList{field.Invalid(at, v.String(), "option is larger than capacity value: "+most.String())}
-		}
-		return nil
-	})...)
+	errs = append(errs, distinct(values, maxValidValues, at, amount,
+		func(v quantity.Quantity, at *field.Path) field.ErrorList {
+			found = found || v.Cmp(*fallback) == 0
+			if v.Cmp(most) > 0 {
+				return field.ErrorList{field.Invalid(at, v.String(),
+					"option is larger than capacity value: "+most.String())}
+			}
+			return nil
+		})...)
 	if !found {
-		errs = append(errs, field.Invalid(at, fallback.String(), "default value is not valid according to the requestPolicy"))
+		errs = append(errs, field.Invalid(at, fallback.String(),
+			"default value is not valid according to the requestPolicy"))
 	}
 	return errs
 }
@@ -56,13 +60,15 @@ func ascending(values []quantity.Quantity, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := 1; i < len(values); i++ {
 		if values[i].Cmp(values[i-1]) < 0 {
-			errs = append(errs, field.Invalid(at.Index(i), values[i].String(), "values must be sorted in ascending order"))
+			errs = append(errs, field.Invalid(at.Index(i), values[i].String(),
+				"values must be sorted in ascending order"))
 		}
 	}
 	return errs
 }
 
-func validateRange(fallback *quantity.Quantity, most quantity.Quantity, r *resourcev1.CapacityRequestPolicyRange, path *field.Path) field.ErrorList {
+func validateRange(fallback *quantity.Quantity, most quantity.Quantity, r *resourcev1.CapacityRequestPolicyRange,
+	path *field.Path) field.ErrorList {
 	at := path.Child("validRange")
 	var errs field.ErrorList
 	if fallback == nil {
@@ -96,7 +102,8 @@ func validateRange(fallback *quantity.Quantity, most quantity.Quantity, r *resou
 }
 
 // validateStep checks that the bounds and the fallback lie on the steps that start at the minimum.
-func validateStep(fallback *quantity.Quantity, most quantity.Quantity, r *resourcev1.CapacityRequestPolicyRange, at *field.Path) field.ErrorList {
+func validateStep(fallback *quantity.Quantity, most quantity.Quantity, r *resourcev1.CapacityRequestPolicyRange,
+	at *field.Path) field.ErrorList {
 	if r.Step.IsZero() {
 		return field.ErrorList{field.Invalid(at, r.Step.String(), "must not be zero")}
 	}
@@ -104,7 +111,8 @@ func validateStep(fallback *quantity.Quantity, most quantity.Quantity, r *resour
 	first := r.Min.DeepCopy()
 	first.Add(*r.Step)
 	if first.Cmp(most) > 0 {
-		errs = append(errs, field.Invalid(at, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(), most.String())))
+		errs = append(errs, field.Invalid(at, r.Step.String(),
+			fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(), most.String())))
 	}
 	for _, v := range []*quantity.Quantity{fallback, r.Max} {
 		if v != nil && (v.Value()-r.Min.Value())%r.Step.Value() != 0 {

@@ -1,17 +1,73 @@
 package resource
 
 import (
+	"context"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
+
+var resourceClaimParts = api.Parts[*resourcev1.ResourceClaim, resourcev1.ResourceClaimSpec,
+	resourcev1.ResourceClaimStatus]{
+	Spec:   func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaimSpec { return &c.Spec },
+	Status: func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaimStatus { return &c.Status },
+}
+
+func resourceClaims(deps api.Deps) *api.Kind {
+	access := deviceAccess(deps)
+	return api.Define(api.Row[*resourcev1.ResourceClaim]{
+		Name: "ResourceClaim", Resource: "resourceclaims",
+		Hub:     resourcev1.SchemeGroupVersion,
+		Default: DefaultClaim,
+		Others: []api.Version{
+			api.TwinVersion[*resourcev1beta2.ResourceClaim](resourcev1beta2.SchemeGroupVersion, DefaultClaim),
+			api.OtherVersion(resourcev1beta1.SchemeGroupVersion, ClaimFromV1beta1, ClaimToV1beta1,
+				DefaultClaimV1beta1),
+		},
+		Strategy: api.Strategy[*resourcev1.ResourceClaim]{
+			Meta:          api.MetaAllInOrder,
+			ReturnDeleted: true,
+			Authorize: func(ctx context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
+				return access.AdminRequests(ctx, c.Namespace, &c.Spec, field.NewPath("spec"))
+			},
+			PrepareCreate:       resourceClaimParts.PlainCreate,
+			PrepareUpdate:       resourceClaimParts.KeepStatus,
+			Validate:            api.OfObject(ValidateClaim),
+			ValidateUpdate:      api.OfChange(ValidateClaimUpdate),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*resourcev1.ResourceClaim]{
+			PrepareUpdate: func(ctx context.Context, new, old *resourcev1.ResourceClaim) {
+				resourceClaimParts.StatusUpdateOnly(ctx, new, old)
+				DropDeallocated(new, old)
+			},
+			ValidateUpdate: func(ctx context.Context, new, old *resourcev1.ResourceClaim) field.ErrorList {
+				errs := append(access.AdminResults(ctx, new, old), access.Status(ctx, new, old)...)
+				return append(errs, ValidateStatusUpdate(new, old)...)
+			},
+			Reset: []string{"metadata", "spec"},
+		},
+		Columns: ClaimColumns(),
+		Row:     ClaimRow,
+	})
+}
+
+func deviceAccess(deps api.Deps) Access {
+	return Access{NamespaceLabels: deps.NamespaceLabels, Authorize: deps.Authorize}
+}
 
 // ValidateClaim checks a claim to be created.
 func ValidateClaim(c *resourcev1.ResourceClaim) field.ErrorList {
@@ -84,7 +140,8 @@ func validateSpec(s *resourcev1.ResourceClaimSpec, path *field.Path, stored sets
 		})...)
 	return append(errs, each(s.Devices.Config, resourcev1.DeviceConfigMaxSize, devices.Child("config"),
 		func(c resourcev1.DeviceClaimConfiguration, at *field.Path) field.ErrorList {
-			return append(known.references(c.Requests, at.Child("requests")), configuration(&c.DeviceConfiguration, at, false)...)
+			return append(known.references(c.Requests, at.Child("requests")),
+				configuration(&c.DeviceConfiguration, at, false)...)
 		})...)
 }
 
@@ -92,21 +149,25 @@ func validateRequest(r *resourcev1.DeviceRequest, at *field.Path, stored sets.Se
 	errs := label(r.Name, at.Child("name"))
 	switch first := len(r.FirstAvailable) > 0; {
 	case r.Exactly != nil && first:
-		return append(errs, field.Invalid(at, nil, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"))
+		return append(errs, field.Invalid(at, nil,
+			"exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"))
 	case r.Exactly == nil && !first:
 		return append(errs, field.Required(at, "exactly one of `exactly` or `firstAvailable` is required"))
 	case first:
-		return append(errs, distinct(r.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize, at.Child("firstAvailable"),
+		return append(errs, distinct(r.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize,
+			at.Child("firstAvailable"),
 			func(s resourcev1.DeviceSubRequest) string { return s.Name },
 			func(s resourcev1.DeviceSubRequest, at *field.Path) field.ErrorList {
 				return append(label(s.Name, at.Child("name")), wanted{
-					class: s.DeviceClassName, selectors: s.Selectors, mode: s.AllocationMode, count: s.Count, tolerations: s.Tolerations,
+					class: s.DeviceClassName, selectors: s.Selectors, mode: s.AllocationMode, count: s.Count,
+					tolerations: s.Tolerations,
 				}.validate(at, stored)...)
 			})...)
 	}
 	e := r.Exactly
 	return append(errs, wanted{
-		class: e.DeviceClassName, selectors: e.Selectors, mode: e.AllocationMode, count: e.Count, tolerations: e.Tolerations,
+		class: e.DeviceClassName, selectors: e.Selectors, mode: e.AllocationMode, count: e.Count,
+		tolerations: e.Tolerations,
 	}.validate(at.Child("exactly"), stored)...)
 }
 
@@ -130,7 +191,8 @@ func (w wanted) validate(at *field.Path, stored sets.Set[string]) field.ErrorLis
 	switch w.mode {
 	case resourcev1.DeviceAllocationModeAll:
 		if w.count != 0 {
-			errs = append(errs, field.Invalid(at.Child("count"), w.count, "must not be specified when allocationMode is 'All'"))
+			errs = append(errs, field.Invalid(at.Child("count"), w.count,
+				"must not be specified when allocationMode is 'All'"))
 		}
 	case resourcev1.DeviceAllocationModeExactCount:
 		if w.count <= 0 {
@@ -138,7 +200,8 @@ func (w wanted) validate(at *field.Path, stored sets.Set[string]) field.ErrorLis
 		}
 	default:
 		errs = append(errs, field.NotSupported(at.Child("allocationMode"), w.mode,
-			[]resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount}))
+			[]resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll,
+				resourcev1.DeviceAllocationModeExactCount}))
 	}
 	for i := range w.tolerations {
 		errs = append(errs, validateToleration(&w.tolerations[i], at.Child("tolerations").Index(i))...)
@@ -162,7 +225,8 @@ func validateToleration(t *resourcev1.DeviceToleration, at *field.Path) field.Er
 		errs = append(errs, field.Required(at.Child("operator"), ""))
 	default:
 		errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator,
-			[]resourcev1.DeviceTolerationOperator{resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists}))
+			[]resourcev1.DeviceTolerationOperator{resourcev1.DeviceTolerationOpEqual,
+				resourcev1.DeviceTolerationOpExists}))
 	}
 	if t.Effect != "" {
 		errs = append(errs, taintEffect(t.Effect, at.Child("effect"))...)
@@ -171,7 +235,8 @@ func validateToleration(t *resourcev1.DeviceToleration, at *field.Path) field.Er
 }
 
 func taintEffect(e resourcev1.DeviceTaintEffect, at *field.Path) field.ErrorList {
-	return checks.OneOf(e, at, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
+	return checks.OneOf(e, at, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule,
+		resourcev1.DeviceTaintEffectNone)
 }
 
 func validateConstraint(c *resourcev1.DeviceConstraint, at *field.Path, known requests) field.ErrorList {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate"
@@ -15,7 +17,38 @@ import (
 	celapi "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/dynamic-resource-allocation/cel"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
+
+var deviceClassParts = api.Parts[*resourcev1.DeviceClass, resourcev1.DeviceClassSpec, struct{}]{
+	Spec: func(c *resourcev1.DeviceClass) *resourcev1.DeviceClassSpec { return &c.Spec },
+}
+
+func deviceClasses() *api.Kind {
+	return api.Define(api.Row[*resourcev1.DeviceClass]{
+		Name: "DeviceClass", Resource: "deviceclasses", Cluster: true,
+		Hub: resourcev1.SchemeGroupVersion,
+		Others: []api.Version{
+			api.TwinVersion[*resourcev1beta2.DeviceClass, *resourcev1.DeviceClass](resourcev1beta2.SchemeGroupVersion,
+				nil),
+			api.TwinVersion[*resourcev1beta1.DeviceClass, *resourcev1.DeviceClass](resourcev1beta1.SchemeGroupVersion,
+				nil),
+		},
+		Strategy: api.Strategy[*resourcev1.DeviceClass]{
+			Meta:                api.MetaAllInOrder,
+			ReturnDeleted:       true,
+			PrepareCreate:       deviceClassParts.Create,
+			PrepareUpdate:       deviceClassParts.Update,
+			Validate:            api.OfObject(ValidateClass),
+			ValidateUpdate:      api.OfChange(ValidateClassUpdate),
+			ValidateName:        ClassName,
+			UnconditionalUpdate: true,
+		},
+		Columns: PlainColumns(),
+		Row:     ClassRow,
+	})
+}
 
 // ClassName checks the name of a device class.
 func ClassName(name string, prefix bool) []string {
@@ -59,12 +92,13 @@ func validateClass(s, old *resourcev1.DeviceClassSpec) field.ErrorList {
 // selectors checks expressions that choose devices. Those in stored are compiled as what is in the store is: with all
 // that any version knows.
 func selectors(list []resourcev1.DeviceSelector, path *field.Path, stored sets.Set[string]) field.ErrorList {
-	return each(list, resourcev1.DeviceSelectorsMaxSize, path, func(s resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
-		if s.CEL == nil {
-			return field.ErrorList{field.Required(at.Child("cel"), "")}
-		}
-		return expression(s.CEL.Expression, at.Child("cel", "expression"), stored.Has(s.CEL.Expression))
-	})
+	return each(list, resourcev1.DeviceSelectorsMaxSize, path,
+		func(s resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
+			if s.CEL == nil {
+				return field.ErrorList{field.Required(at.Child("cel"), "")}
+			}
+			return expression(s.CEL.Expression, at.Child("cel", "expression"), stored.Has(s.CEL.Expression))
+		})
 }
 
 func expression(text string, at *field.Path, stored bool) field.ErrorList {
@@ -75,7 +109,8 @@ func expression(text string, at *field.Path, stored bool) field.ErrorList {
 	if stored {
 		env = environment.StoredExpressions
 	}
-	result := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text, cel.Options{EnvType: &env})
+	result := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text,
+		cel.Options{EnvType: &env})
 	switch {
 	case result.Error != nil && result.Error.Type == celapi.ErrorTypeInternal:
 		return field.ErrorList{field.InternalError(at, result.Error)}

@@ -14,7 +14,8 @@ func TestOldConfigurations(t *testing.T) {
 		opaque := &resourcev1.OpaqueDeviceConfiguration{Driver: "d"}
 		opaque.Parameters.Raw = []byte(text)
 		return &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{
-			Config: []resourcev1.DeviceClassConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: opaque}}},
+			Config: []resourcev1.DeviceClassConfiguration{
+				{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: opaque}}},
 		}}
 	}
 	long := with(`{"x":"` + strings.Repeat("y", resourcev1.OpaqueParametersMaxLength) + `"}`)
@@ -27,7 +28,8 @@ func TestOldConfigurations(t *testing.T) {
 		{"new", long, &resourcev1.DeviceClass{}, tooLong},
 		{"kept", long, long, nil},
 		{"after another", long, with("{}"), tooLong},
-		{"kept, but no object", with("[]"), with("[]"), []string{`spec.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object`}},
+		{"kept, but no object", with("[]"), with("[]"),
+			[]string{`spec.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object`}},
 	} {
 		if got := told(ValidateClassUpdate(c.new, c.old)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -15,8 +15,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-// validateDevice checks a device; old is what it was, nil if it is new: taints that it keeps aren't looked at again. perDevice
-// tells that each device says on its own where it is.
+// validateDevice checks a device; old is what it was, nil if it is new: taints that it keeps aren't looked at again.
+// perDevice tells that each device says on its own where it is.
 func validateDevice(d, old *resourcev1.Device, at *field.Path, perDevice bool) field.ErrorList {
 	errs := label(d.Name, at.Child("name"))
 	if n := len(d.Attributes) + len(d.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
@@ -39,11 +39,13 @@ func validateDevice(d, old *resourcev1.Device, at *field.Path, perDevice bool) f
 	if old == nil || !apiequality.Semantic.DeepEqual(old.Taints, d.Taints) {
 		errs = append(errs, each(d.Taints, resourcev1.DeviceTaintsMaxLength, at.Child("taints"), validateTaint)...)
 	}
-	errs = append(errs, distinct(d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at.Child("consumesCounters"),
+	errs = append(errs, distinct(d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
+		at.Child("consumesCounters"),
 		func(c resourcev1.DeviceCounterConsumption) string { return c.CounterSet },
 		func(c resourcev1.DeviceCounterConsumption, at *field.Path) field.ErrorList {
 			return append(requiredLabel(c.CounterSet, at.Child("counterSet")),
-				validateCounters(c.Counters, at.Child("counters"), resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)...)
+				validateCounters(c.Counters, at.Child("counters"),
+					resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)...)
 		})...)
 	errs = append(errs, whichNode(d, at, perDevice)...)
 	return append(errs, bindingConditions(d.BindingConditions, d.BindingFailureConditions, at)...)
@@ -63,7 +65,8 @@ func whichNode(d *resourcev1.Device, at *field.Path, perDevice bool) field.Error
 	if !perDevice {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
 			return field.ErrorList{field.Invalid(at, nil,
-				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the "+
+					"ResourceSlice spec")}
 		}
 		return nil
 	}
@@ -81,7 +84,8 @@ func whichNode(d *resourcev1.Device, at *field.Path, perDevice bool) field.Error
 		c.errs = append(c.errs, podspec.NodeSelector(d.NodeSelector, at.Child("nodeSelector"))...)
 	}
 	c.flag("allNodes", d.AllNodes, at)
-	const rule = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+	const rule = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is " +
+		"set to true in the ResourceSlice spec"
 	switch {
 	case len(c.set) == 0:
 		return append(c.errs, field.Required(at, rule))
@@ -95,7 +99,8 @@ func whichNode(d *resourcev1.Device, at *field.Path, perDevice bool) field.Error
 var version = func() *regexp.Regexp {
 	const number, build = `(?:0|[1-9][0-9]*)`, `[0-9A-Za-z-]+`
 	const pre = `(?:` + number + `|[0-9]*[A-Za-z-][0-9A-Za-z-]*)`
-	return regexp.MustCompile(`^` + number + `\.` + number + `\.` + number + `(?:-` + pre + `(?:\.` + pre + `)*)?(?:\+` + build + `(?:\.` + build + `)*)?$`)
+	return regexp.MustCompile(`^` + number + `\.` + number + `\.` + number + `(?:-` + pre + `(?:\.` + pre +
+		`)*)?(?:\+` + build + `(?:\.` + build + `)*)?$`)
 }()
 
 func validateAttribute(a *resourcev1.DeviceAttribute, at *field.Path) field.ErrorList {
@@ -114,7 +119,8 @@ func validateAttribute(a *resourcev1.DeviceAttribute, at *field.Path) field.Erro
 	if a.VersionValue != nil {
 		set++
 		if !version.MatchString(*a.VersionValue) {
-			errs = append(errs, field.Invalid(at.Child("version"), *a.VersionValue, "must be a string compatible with semver.org spec 2.0.0"))
+			errs = append(errs, field.Invalid(at.Child("version"), *a.VersionValue,
+				"must be a string compatible with semver.org spec 2.0.0"))
 		}
 		errs = append(errs, shortEnough(*a.VersionValue, at.Child("version"))...)
 	}
@@ -140,7 +146,8 @@ func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
 }
 
 func keyAndValue(t *resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
-	return append(labelKey(t.Key, at.Child("key")), checks.Text(t.Value, at.Child("value"), utilvalidation.IsValidLabelValue)...)
+	return append(labelKey(t.Key, at.Child("key")),
+		checks.Text(t.Value, at.Child("value"), utilvalidation.IsValidLabelValue)...)
 }
 
 // bindingConditions checks the conditions that tell whether a device became ready for its pod, or failed to: there are
@@ -157,14 +164,17 @@ func bindingConditions(ready, failed []string, at *field.Path) field.ErrorList {
 		}
 		seen.Insert(c)
 		if allReady.Has(c) {
-			errs = append(errs, field.Invalid(failedAt.Index(i), c, "bindingFailureConditions must not overlap with bindingConditions"))
+			errs = append(errs, field.Invalid(failedAt.Index(i), c,
+				"bindingFailureConditions must not overlap with bindingConditions"))
 		}
 	}
 	switch {
 	case len(ready) == 0 && len(failed) > 0:
-		errs = append(errs, field.Invalid(readyAt, ready, "bindingConditions are required to use bindingFailureConditions"))
+		errs = append(errs, field.Invalid(readyAt, ready,
+			"bindingConditions are required to use bindingFailureConditions"))
 	case len(ready) > 0 && len(failed) == 0:
-		errs = append(errs, field.Invalid(failedAt, failed, "bindingFailureConditions are required to use bindingConditions"))
+		errs = append(errs, field.Invalid(failedAt, failed,
+			"bindingFailureConditions are required to use bindingConditions"))
 	}
 	return errs
 }

@@ -27,7 +27,8 @@ func TestManyAttributes(t *testing.T) {
 	} {
 		d := &resourcev1.Device{Name: "d", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
 		for i := range n {
-			d.Attributes[resourcev1.QualifiedName(fmt.Sprintf("a%d", i))] = resourcev1.DeviceAttribute{BoolValue: ptr.To(true)}
+			d.Attributes[resourcev1.QualifiedName(fmt.Sprintf("a%d", i))] = resourcev1.DeviceAttribute{
+				BoolValue: ptr.To(true)}
 		}
 		if got := told(validateDevice(d, nil, field.NewPath("d"), false)); !slices.Equal(got, want) {
 			t.Errorf("%d: got %q, want %q", n, got, want)
@@ -36,7 +37,8 @@ func TestManyAttributes(t *testing.T) {
 }
 
 func TestBindingConditions(t *testing.T) {
-	const needed, other = "bindingConditions are required to use bindingFailureConditions", "bindingFailureConditions are required to use bindingConditions"
+	const needed, other = "bindingConditions are required to use bindingFailureConditions",
+		"bindingFailureConditions are required to use bindingConditions"
 	for _, c := range []struct {
 		name          string
 		ready, failed []string
@@ -71,7 +73,8 @@ func TestOldTaints(t *testing.T) {
 			d.Taints = append(d.Taints, resourcev1.DeviceTaint{Key: "k", Effect: e})
 		}
 		return &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
-			Driver: "d", Pool: resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 1}, AllNodes: ptr.To(true), Devices: []resourcev1.Device{d},
+			Driver: "d", Pool: resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 1}, AllNodes: ptr.To(true),
+			Devices: []resourcev1.Device{d},
 		}}
 	}
 	for _, c := range []struct {

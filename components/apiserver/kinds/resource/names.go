@@ -1,5 +1,3 @@
-// Package resource is what is special about the kinds of resource.k8s.io: devices that drivers offer, and the claims to
-// them (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/).
 package resource
 
 import (
@@ -83,7 +81,8 @@ func qualifiedName(name string, at *field.Path) field.ErrorList {
 func fullyQualifiedName(name resourcev1.FullyQualifiedName, at *field.Path) field.ErrorList {
 	errs := qualifiedName(string(name), at)
 	if !strings.Contains(string(name), "/") {
-		errs = append(errs, field.Invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash"))
+		errs = append(errs, field.Invalid(at, name,
+			"a fully qualified name must be a domain and a name separated by a slash"))
 	}
 	return errs
 }
@@ -114,8 +113,10 @@ func labelKey(key string, at *field.Path) field.ErrorList {
 	return metavalidation.ValidateLabelName(key, at)
 }
 
-// distinct checks each item of a list, and then that none is there twice. Of a list that is too long nothing else is told.
-func distinct[T any, K comparable](list []T, max int, at *field.Path, key func(T) K, check func(T, *field.Path) field.ErrorList) field.ErrorList {
+// distinct checks each item of a list, and then that none is there twice. Of a list that is too long nothing else is
+// told.
+func distinct[T any, K comparable](list []T, max int, at *field.Path, key func(T) K,
+	check func(T, *field.Path) field.ErrorList) field.ErrorList {
 	errs := each(list, max, at, check)
 	if len(list) > max {
 		return errs

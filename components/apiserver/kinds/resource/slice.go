@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,13 +10,61 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func resourceSlices(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*resourcev1.ResourceSlice]{
+		Name: "ResourceSlice", Resource: "resourceslices", Cluster: true,
+		Hub: resourcev1.SchemeGroupVersion,
+		Others: []api.Version{
+			api.TwinVersion[*resourcev1beta2.ResourceSlice, *resourcev1.ResourceSlice](resourcev1beta2.SchemeGroupVersion,
+				nil),
+			api.OtherVersion(resourcev1beta1.SchemeGroupVersion, SliceFromV1beta1, SliceToV1beta1, nil),
+		},
+		OnRead: func(s *resourcev1.ResourceSlice) { StampTaints(s, deps.Now()) },
+		Strategy: api.Strategy[*resourcev1.ResourceSlice]{
+			ReturnDeleted: true,
+			PrepareCreate: func(_ context.Context, s *resourcev1.ResourceSlice) {
+				StampTaints(s, deps.Now())
+				DropUnserved(s)
+				s.Generation = 1
+			},
+			PrepareUpdate: func(_ context.Context, new, old *resourcev1.ResourceSlice) {
+				StampTaints(new, deps.Now())
+				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) { // a field that is dropped below counts
+					new.Generation = old.Generation + 1
+				}
+				DropUnserved(new)
+			},
+			Validate:            api.OfObject(ValidateSlice),
+			ValidateUpdate:      api.OfChange(ValidateSliceUpdate),
+			Warnings:            api.OfChange(api.IgnoreOld(SliceWarnings)),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: SliceColumns(),
+		Row:     SliceRow,
+		Fields: map[string]func(*resourcev1.ResourceSlice) string{
+			resourcev1.ResourceSliceSelectorNodeName: func(s *resourcev1.ResourceSlice) string {
+				return show.Or(s.Spec.NodeName, "")
+			},
+			resourcev1.ResourceSliceSelectorDriver: func(s *resourcev1.ResourceSlice) string { return s.Spec.Driver },
+		},
+		Unselectable: "field label not supported for %[2]s, Kind=ResourceSlice: %[1]s",
+		Indexed:      []string{resourcev1.ResourceSliceSelectorNodeName},
+	})
+}
 
 // StampTaints notes when a taint came, where the driver doesn't tell.
 func StampTaints(s *resourcev1.ResourceSlice, now time.Time) {
@@ -46,7 +95,8 @@ func SliceWarnings(s *resourcev1.ResourceSlice) []string {
 	if s.Spec.Driver == strings.ToLower(s.Spec.Driver) {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.driver: driver names should be lowercase; %q contains uppercase characters", s.Spec.Driver)}
+	return []string{fmt.Sprintf("spec.driver: driver names should be lowercase; %q contains uppercase characters",
+		s.Spec.Driver)}
 }
 
 // ValidateSlice checks a slice of a pool.
@@ -62,7 +112,8 @@ func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	errs := driverName(s.Driver, path.Child("driver"))
 	errs = append(errs, validatePool(&s.Pool, path.Child("pool"))...)
 	if old != nil {
-		errs = append(errs, validation.ValidateImmutableField(s.Pool.Name, old.Pool.Name, path.Child("pool", "name"))...)
+		errs = append(errs, validation.ValidateImmutableField(s.Pool.Name, old.Pool.Name,
+			path.Child("pool", "name"))...)
 		errs = append(errs, validation.ValidateImmutableField(s.Driver, old.Driver, path.Child("driver"))...)
 		errs = append(errs, validation.ValidateImmutableField(s.NodeName, old.NodeName, path.Child("nodeName"))...)
 	}
@@ -79,7 +130,8 @@ func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	return append(errs, distinct(s.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
 		func(c resourcev1.CounterSet) string { return c.Name },
 		func(c resourcev1.CounterSet, at *field.Path) field.ErrorList {
-			return append(requiredLabel(c.Name, at.Child("name")), validateCounters(c.Counters, at.Child("counters"), resourcev1.ResourceSliceMaxCountersPerCounterSet)...)
+			return append(requiredLabel(c.Name, at.Child("name")),
+				validateCounters(c.Counters, at.Child("counters"), resourcev1.ResourceSliceMaxCountersPerCounterSet)...)
 		})...)
 }
 
@@ -98,10 +150,12 @@ func named(s *resourcev1.ResourceSliceSpec, name string) *resourcev1.Device {
 func validatePool(p *resourcev1.ResourcePool, path *field.Path) field.ErrorList {
 	errs := poolName(p.Name, path.Child("name"))
 	if p.ResourceSliceCount <= 0 {
-		errs = append(errs, field.Invalid(path.Child("resourceSliceCount"), p.ResourceSliceCount, "must be greater than zero"))
+		errs = append(errs, field.Invalid(path.Child("resourceSliceCount"), p.ResourceSliceCount,
+			"must be greater than zero"))
 	}
 	if p.Generation < 0 {
-		errs = append(errs, field.Invalid(path.Child("generation"), p.Generation, "must be greater than or equal to zero"))
+		errs = append(errs, field.Invalid(path.Child("generation"), p.Generation,
+			"must be greater than or equal to zero"))
 	}
 	return errs
 }
@@ -145,7 +199,8 @@ func whichNodes(s *resourcev1.ResourceSliceSpec, path *field.Path) field.ErrorLi
 	if s.NodeName != nil {
 		c.add("nodeName", *s.NodeName != "")
 		if *s.NodeName == "" {
-			c.errs = append(c.errs, field.Invalid(path.Child("nodeName"), "", "must be either unset or set to a non-empty string"))
+			c.errs = append(c.errs, field.Invalid(path.Child("nodeName"), "",
+				"must be either unset or set to a non-empty string"))
 		} else {
 			c.errs = append(c.errs, checks.Text(*s.NodeName, path.Child("nodeName"), checks.Subdomain)...)
 		}
@@ -169,7 +224,8 @@ func whichNodes(s *resourcev1.ResourceSliceSpec, path *field.Path) field.ErrorLi
 func oneTerm(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	errs := podspec.NodeSelector(s, path)
 	if len(s.NodeSelectorTerms) != 1 {
-		errs = append(errs, field.Invalid(path.Child("nodeSelectorTerms"), checks.Unversioned(s.NodeSelectorTerms), "must have exactly one node selector term"))
+		errs = append(errs, field.Invalid(path.Child("nodeSelectorTerms"), checks.Unversioned(s.NodeSelectorTerms),
+			"must have exactly one node selector term"))
 	}
 	return errs
 }

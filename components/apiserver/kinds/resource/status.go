@@ -15,7 +15,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-// ValidateStatusUpdate checks a change of what was allocated, of who uses it, and of what drivers tell about it.
+// ValidateStatusUpdate checks a change of the allocation, of its consumers, and of the drivers' device status.
 func ValidateStatusUpdate(new, old *resourcev1.ResourceClaim) field.ErrorList {
 	path, known := field.NewPath("status"), requestsOf(&new.Spec)
 	is, was := &new.Status, &old.Status
@@ -25,12 +25,14 @@ func ValidateStatusUpdate(new, old *resourcev1.ResourceClaim) field.ErrorList {
 	for i := range is.Devices {
 		errs = append(errs, validateDeviceStatus(&is.Devices[i], path.Child("devices").Index(i), devices)...)
 	}
-	errs = append(errs, twice(is.Devices, path.Child("devices"), func(d resourcev1.AllocatedDeviceStatus) deviceID { return idOf(&d) })...)
+	errs = append(errs, twice(is.Devices, path.Child("devices"),
+		func(d resourcev1.AllocatedDeviceStatus) deviceID { return idOf(&d) })...)
 	switch at := path.Child("reservedFor"); {
 	case is.Allocation == nil && len(is.ReservedFor) > 0:
 		errs = append(errs, field.Forbidden(at, "may not be specified when `allocated` is not set"))
 	case is.Allocation != nil && new.DeletionTimestamp != nil && added(is.ReservedFor, was.ReservedFor):
-		errs = append(errs, field.Forbidden(at, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
+		errs = append(errs, field.Forbidden(at,
+			"new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
 	}
 	if was.Allocation != nil && is.Allocation != nil {
 		errs = append(errs, immutable(is.Allocation, was.Allocation, path.Child("allocation"))...)
@@ -58,7 +60,8 @@ func validateAllocation(a *resourcev1.AllocationResult, path *field.Path, known 
 		})
 	errs = append(errs, each(a.Devices.Config, 2*resourcev1.DeviceConfigMaxSize, devices.Child("config"),
 		func(c resourcev1.DeviceAllocationConfiguration, at *field.Path) field.ErrorList {
-			errs := checks.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)
+			errs := checks.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim,
+				resourcev1.AllocationConfigSourceClass)
 			errs = append(errs, known.references(c.Requests, at.Child("requests"))...)
 			return append(errs, configuration(&c.DeviceConfiguration, at, false)...)
 		})...)
@@ -121,7 +124,8 @@ func DropDeallocated(new, old *resourcev1.ResourceClaim) {
 	}
 }
 
-func validateDeviceStatus(d *resourcev1.AllocatedDeviceStatus, at *field.Path, devices map[deviceID]bool) field.ErrorList {
+func validateDeviceStatus(d *resourcev1.AllocatedDeviceStatus, at *field.Path,
+	devices map[deviceID]bool) field.ErrorList {
 	errs := driverName(d.Driver, at.Child("driver"))
 	errs = append(errs, poolName(d.Pool, at.Child("pool"))...)
 	errs = append(errs, label(d.Device, at.Child("device"))...)
@@ -147,14 +151,17 @@ func validateNetwork(n *resourcev1.NetworkDeviceData, at *field.Path) field.Erro
 	}
 	var errs field.ErrorList
 	if len(n.InterfaceName) > resourcev1.NetworkDeviceDataInterfaceNameMaxLength {
-		errs = append(errs, field.TooLong(at.Child("interfaceName"), "", resourcev1.NetworkDeviceDataInterfaceNameMaxLength))
+		errs = append(errs, field.TooLong(at.Child("interfaceName"), "",
+			resourcev1.NetworkDeviceDataInterfaceNameMaxLength))
 	}
 	if len(n.HardwareAddress) > resourcev1.NetworkDeviceDataHardwareAddressMaxLength {
-		errs = append(errs, field.TooLong(at.Child("hardwareAddress"), "", resourcev1.NetworkDeviceDataHardwareAddressMaxLength))
+		errs = append(errs, field.TooLong(at.Child("hardwareAddress"), "",
+			resourcev1.NetworkDeviceDataHardwareAddressMaxLength))
 	}
-	return append(errs, distinct(n.IPs, resourcev1.NetworkDeviceDataMaxIPs, at.Child("ips"), same[string], func(address string, at *field.Path) field.ErrorList {
-		return validation.IsValidInterfaceAddress(at, address)
-	})...)
+	return append(errs, distinct(n.IPs, resourcev1.NetworkDeviceDataMaxIPs, at.Child("ips"), same[string],
+		func(address string, at *field.Path) field.ErrorList {
+			return validation.IsValidInterfaceAddress(at, address)
+		})...)
 }
 
 // ClaimState sums up what a claim has come to.

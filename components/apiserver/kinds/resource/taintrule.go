@@ -1,21 +1,68 @@
 package resource
 
 import (
+	"context"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
 )
 
+func deviceTaintRules(deps api.Deps) *api.Kind {
+	type rule = resourcev1alpha3.DeviceTaintRule
+	stamp := func(r *rule) { StampRule(r, deps.Now()) }
+	return api.Define(api.Row[*rule]{
+		Name: "DeviceTaintRule", Resource: "devicetaintrules", Cluster: true,
+		Hub:     resourcev1alpha3.SchemeGroupVersion,
+		Default: stamp,
+		Others: []api.Version{api.TwinVersion[*resourcev1beta2.DeviceTaintRule](
+			resourcev1beta2.SchemeGroupVersion, stamp)},
+		OthersFirst: true,
+		Strategy: api.Strategy[*rule]{
+			ReturnDeleted: true,
+			PrepareCreate: func(_ context.Context, r *rule) {
+				r.Status = resourcev1alpha3.DeviceTaintRuleStatus{}
+				r.Generation = 1
+			},
+			PrepareUpdate: func(_ context.Context, new, old *rule) {
+				new.Status = old.Status
+				StampEffect(new, old, deps.Now())
+				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
+					new.Generation = old.Generation + 1
+				}
+			},
+			Validate:            api.OfObject(ValidateRule),
+			ValidateUpdate:      api.OfChange(ValidateRuleUpdate),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &api.Strategy[*rule]{
+			PrepareUpdate: func(_ context.Context, new, old *rule) {
+				new.Spec = old.Spec
+				metav1.ResetObjectMetaForStatus(&new.ObjectMeta, &old.ObjectMeta)
+			},
+			ValidateUpdate: api.OfChange(ValidateRuleStatus),
+			Reset:          []string{"metadata", "spec"},
+		},
+		Columns: RuleColumns(),
+		Row:     RuleRow,
+	})
+}
+
 type taintRule = resourcev1alpha3.DeviceTaintRule
 
-// StampRule notes when a rule's taint came, where nobody tells.
+// StampRule sets the time at which a rule's taint was added, where the writer doesn't.
 func StampRule(r *taintRule, now time.Time) {
 	if t := &r.Spec.Taint; t.TimeAdded == nil {
 		t.TimeAdded = &metav1.Time{Time: now.Truncate(time.Second)}
@@ -71,7 +118,8 @@ func ValidateRuleStatus(new, _ *taintRule) field.ErrorList {
 // RuleColumns are the columns of rules: their taints.
 func RuleColumns() show.Columns {
 	doc := resourcev1.DeviceTaint{}.SwaggerDoc()
-	return show.Name().String("Key", doc["key"]).String("Value", doc["value"]).String("Effect", doc["effect"]).String("TimeAdded", doc["timeAdded"]).Age()
+	return show.Name().String("Key", doc["key"]).String("Value", doc["value"]).String("Effect",
+		doc["effect"]).String("TimeAdded", doc["timeAdded"]).Age()
 }
 
 // RuleRow are the cells of a rule.

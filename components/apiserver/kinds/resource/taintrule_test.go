@@ -14,7 +14,8 @@ import (
 )
 
 func ruleOf(effect string) *taintRule {
-	return &taintRule{Spec: resourcev1alpha3.DeviceTaintRuleSpec{Taint: resourcev1alpha3.DeviceTaint{Key: "k", Effect: resourcev1alpha3.DeviceTaintEffect(effect)}}}
+	return &taintRule{Spec: resourcev1alpha3.DeviceTaintRuleSpec{
+		Taint: resourcev1alpha3.DeviceTaint{Key: "k", Effect: resourcev1alpha3.DeviceTaintEffect(effect)}}}
 }
 
 func TestTaintsAreAlike(t *testing.T) {
@@ -23,7 +24,7 @@ func TestTaintsAreAlike(t *testing.T) {
 	}
 }
 
-// TestStampEffect: the time is that of the effect, unless somebody tells another.
+// TestStampEffect: the time is that of the effect, unless the writer sets another.
 func TestStampEffect(t *testing.T) {
 	before, now := time.Unix(1000, 0), time.Unix(2000, 5)
 	old := ruleOf("NoSchedule")
@@ -40,7 +41,8 @@ func TestStampEffect(t *testing.T) {
 	} {
 		new := ruleOf(test.effect)
 		new.Spec.Taint.TimeAdded = &metav1.Time{Time: test.told}
-		if StampEffect(new, old, now); new.Spec.Taint.TimeAdded.Unix() != test.want || new.Spec.Taint.TimeAdded.Nanosecond() != 0 {
+		if StampEffect(new, old, now); new.Spec.Taint.TimeAdded.Unix() != test.want ||
+			new.Spec.Taint.TimeAdded.Nanosecond() != 0 {
 			t.Errorf("%s: %v", name, new.Spec.Taint.TimeAdded)
 		}
 	}
@@ -52,7 +54,8 @@ func TestValidateRule(t *testing.T) {
 	empty := ""
 	bad.Spec.DeviceSelector = &resourcev1alpha3.DeviceTaintSelector{Driver: &empty, Pool: &empty, Device: &empty}
 	text := ValidateRule(bad).ToAggregate().Error()
-	for _, at := range []string{"spec.deviceSelector.driver", "spec.deviceSelector.pool", "spec.deviceSelector.device", "spec.taint.value", "spec.taint.effect"} {
+	for _, at := range []string{"spec.deviceSelector.driver", "spec.deviceSelector.pool", "spec.deviceSelector.device",
+		"spec.taint.value", "spec.taint.effect"} {
 		if !strings.Contains(text, at) {
 			t.Errorf("nothing is said of %s: %s", at, text)
 		}
@@ -65,7 +68,8 @@ func TestValidateRule(t *testing.T) {
 	}
 	many := ruleOf("None")
 	many.Status.Conditions = make([]metav1.Condition, 9)
-	if errs := ValidateRuleStatus(many, nil); !strings.Contains(errs.ToAggregate().Error(), "must have at most 8 items") {
+	if errs := ValidateRuleStatus(many, nil); !strings.Contains(errs.ToAggregate().Error(),
+		"must have at most 8 items") {
 		t.Error(errs)
 	}
 }

@@ -43,13 +43,19 @@ func TestRequestsOfV1beta1(t *testing.T) {
 		want resourcev1.DeviceRequest
 	}{
 		{"a class, defaulted", resourcev1beta1.DeviceRequest{Name: "a", DeviceClassName: "c"},
-			resourcev1.DeviceRequest{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "c", AllocationMode: "ExactCount", Count: 1}}},
+			resourcev1.DeviceRequest{Name: "a",
+				Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "c", AllocationMode: "ExactCount", Count: 1}}},
 		{"no class", resourcev1beta1.DeviceRequest{Name: "a", Count: 2},
 			resourcev1.DeviceRequest{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{Count: 2}}},
-		{"a choice", resourcev1beta1.DeviceRequest{Name: "a", FirstAvailable: []resourcev1beta1.DeviceSubRequest{{Name: "b", DeviceClassName: "c"}}},
-			resourcev1.DeviceRequest{Name: "a", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "b", DeviceClassName: "c", AllocationMode: "ExactCount", Count: 1}}}},
-		{"both", resourcev1beta1.DeviceRequest{Name: "a", AllocationMode: "All", FirstAvailable: []resourcev1beta1.DeviceSubRequest{}},
-			resourcev1.DeviceRequest{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{AllocationMode: "All"}, FirstAvailable: []resourcev1.DeviceSubRequest{}}},
+		{"a choice", resourcev1beta1.DeviceRequest{Name: "a",
+			FirstAvailable: []resourcev1beta1.DeviceSubRequest{{Name: "b", DeviceClassName: "c"}}},
+			resourcev1.DeviceRequest{Name: "a",
+				FirstAvailable: []resourcev1.DeviceSubRequest{
+					{Name: "b", DeviceClassName: "c", AllocationMode: "ExactCount", Count: 1}}}},
+		{"both", resourcev1beta1.DeviceRequest{Name: "a", AllocationMode: "All",
+			FirstAvailable: []resourcev1beta1.DeviceSubRequest{}},
+			resourcev1.DeviceRequest{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{AllocationMode: "All"},
+				FirstAvailable: []resourcev1.DeviceSubRequest{}}},
 		{"nothing", resourcev1beta1.DeviceRequest{Name: "a"}, resourcev1.DeviceRequest{Name: "a"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

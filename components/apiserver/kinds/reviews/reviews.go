@@ -1,7 +1,7 @@
-// Package reviews checks the questions that clients ask about access. It is pure; the answers come from elsewhere.
 package reviews
 
 import (
+	"context"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -10,20 +10,105 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
+
+func tokenReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authenticationv1.TokenReview]{
+		Name: "TokenReview", Resource: "tokenreviews", Cluster: true,
+		Hub:    authenticationv1.SchemeGroupVersion,
+		Answer: review("tokenreviews", CheckToken, deps.TokenReview),
+	})
+}
+
+func selfSubjectReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authenticationv1.SelfSubjectReview]{
+		Name: "SelfSubjectReview", Resource: "selfsubjectreviews", Cluster: true,
+		Hub:    authenticationv1.SchemeGroupVersion,
+		Answer: review("selfsubjectreviews", nil, deps.SelfSubjectReview),
+	})
+}
+
+func subjectAccessReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authorizationv1.SubjectAccessReview]{
+		Name: "SubjectAccessReview", Resource: "subjectaccessreviews", Cluster: true,
+		Hub: authorizationv1.SchemeGroupVersion,
+		Answer: review("subjectaccessreviews", valid(authorizationv1.GroupName, ValidateSubject),
+			deps.SubjectAccessReview),
+	})
+}
+
+func localSubjectAccessReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authorizationv1.LocalSubjectAccessReview]{
+		Name: "LocalSubjectAccessReview", Resource: "localsubjectaccessreviews",
+		Hub: authorizationv1.SchemeGroupVersion,
+		Answer: review("localsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateLocal),
+			deps.LocalSubjectAccessReview),
+	})
+}
+
+func selfSubjectAccessReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authorizationv1.SelfSubjectAccessReview]{
+		Name: "SelfSubjectAccessReview", Resource: "selfsubjectaccessreviews", Cluster: true,
+		Hub: authorizationv1.SchemeGroupVersion,
+		Answer: review("selfsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateSelf),
+			deps.SelfSubjectAccessReview),
+	})
+}
+
+func selfSubjectRulesReviews(deps api.Deps) *api.Kind {
+	return api.Define(api.Row[*authorizationv1.SelfSubjectRulesReview]{
+		Name: "SelfSubjectRulesReview", Resource: "selfsubjectrulesreviews", Cluster: true,
+		Hub:    authorizationv1.SchemeGroupVersion,
+		Answer: review("selfsubjectrulesreviews", CheckRules, deps.SelfSubjectRulesReview),
+	})
+}
+
+// review is f for what passes the check and is admitted; check may be nil. It changes nothing anyway.
+func review[P api.Object](resource string, check func(P) error,
+	f func(context.Context, P) (P, error)) api.AnswerFunc[P] {
+	if f == nil {
+		return api.OrUnavailable[P](resource, nil)
+	}
+	return func(ctx context.Context, obj P, asked api.Asked) (P, error) {
+		var none P
+		if check != nil {
+			if err := check(obj); err != nil {
+				return none, err
+			}
+		}
+		if err := asked.Admit(); err != nil {
+			return none, err
+		}
+		return f(ctx, obj)
+	}
+}
+
+// valid is the check by a validation. Errors about reviews name neither kind nor object, as upstream's don't.
+func valid[P api.Object](group string, validate func(P) field.ErrorList) func(P) error {
+	return func(obj P) error {
+		if errs := validate(obj); len(errs) > 0 {
+			return apierrors.NewInvalid(schema.GroupKind{Group: group}, "", errs)
+		}
+		return nil
+	}
+}
 
 const exactlyOne = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
-// ValidateSubject checks a question about somebody.
+// ValidateSubject checks a SubjectAccessReview.
 func ValidateSubject(r *authorizationv1.SubjectAccessReview) field.ErrorList {
 	return append(spec(&r.Spec, field.NewPath("spec")), noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
 }
 
-// ValidateLocal checks a question about somebody in one namespace.
+// ValidateLocal checks a LocalSubjectAccessReview.
 func ValidateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := append(spec(&r.Spec, path), noMeta(&r.ObjectMeta, metav1.ObjectMeta{Namespace: r.Namespace}, "must be empty except for namespace")...)
+	errs := append(spec(&r.Spec, path),
+		noMeta(&r.ObjectMeta, metav1.ObjectMeta{Namespace: r.Namespace}, "must be empty except for namespace")...)
 	if r.Spec.ResourceAttributes != nil && r.Spec.ResourceAttributes.Namespace != r.Namespace {
 		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"),
 			r.Spec.ResourceAttributes.Namespace, "must match metadata.namespace"))
@@ -67,16 +152,19 @@ func shown(n *authorizationv1.NonResourceAttributes) any {
 func spec(s *authorizationv1.SubjectAccessReviewSpec, path *field.Path) field.ErrorList {
 	errs := oneSubject(s.ResourceAttributes, s.NonResourceAttributes, path)
 	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs, field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
+		errs = append(errs, field.Invalid(path.Child("user"), s.User,
+			"at least one of user or group must be specified"))
 	}
 	return append(errs, selectors(s.ResourceAttributes, path.Child("resourceAttributes"))...)
 }
 
 // oneSubject: a question is about a resource or about a path.
-func oneSubject(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
+func oneSubject(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r != nil && n != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(n), "cannot be specified in combination with resourceAttributes"))
+		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(n),
+			"cannot be specified in combination with resourceAttributes"))
 	}
 	if r == nil && n == nil {
 		errs = append(errs, field.Invalid(path.Child("resourceAttributes"), r, exactlyOne))
@@ -94,7 +182,8 @@ func selectors(r *authorizationv1.ResourceAttributes, path *field.Path) field.Er
 		errs = append(errs, oneForm(s.RawSelector, len(s.Requirements), at)...)
 		for i, q := range s.Requirements {
 			errs = append(errs, metavalidation.ValidateFieldSelectorRequirement(q,
-				metavalidation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
+				metavalidation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
+				at.Child("requirements").Index(i))...)
 		}
 	}
 	if s := r.LabelSelector; s != nil {
@@ -102,19 +191,23 @@ func selectors(r *authorizationv1.ResourceAttributes, path *field.Path) field.Er
 		errs = append(errs, oneForm(s.RawSelector, len(s.Requirements), at)...)
 		for i, q := range s.Requirements {
 			errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(q,
-				metavalidation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
+				metavalidation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
+				at.Child("requirements").Index(i))...)
 		}
 	}
 	return errs
 }
 
-// oneForm: a selector is given as text or as requirements. Operators of a later version are no fault; they are left out.
+// oneForm: a selector is given as text or as requirements. Operators of a later version are no fault; they are left
+// out.
 func oneForm(raw string, requirements int, at *field.Path) field.ErrorList {
 	switch {
 	case raw != "" && requirements > 0:
-		return field.ErrorList{field.Invalid(at.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
+		return field.ErrorList{field.Invalid(at.Child("rawSelector"), raw,
+			"may not specified at the same time as requirements")}
 	case raw == "" && requirements == 0:
-		return field.ErrorList{field.Required(at.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", at))}
+		return field.ErrorList{field.Required(at.Child("requirements"),
+			fmt.Sprintf("when %s is specified, requirements or rawSelector is required", at))}
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"reflect"
 )
 
-// Decode sets into, which must be addressable, to what a client has given for it: a string, bool or int64. It returns false, and may
-// have set it to anything, for types that these can't be for, and for what isn't a value of the type: the decoder of whole objects
-// tells why.
+// Decode sets into, which must be addressable, to what a client has given for it: a string, bool or int64. It returns
+// false, and may have set it to anything, for types that these can't be for, and for what isn't a value of the type:
+// the decoder of whole objects tells why.
 func Decode(into reflect.Value, given any) bool {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))

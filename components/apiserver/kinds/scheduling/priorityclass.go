@@ -1,17 +1,39 @@
-// Package scheduling holds what priority classes need beyond their row. It is pure.
 package scheduling
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func priorityClasses() *api.Kind {
+	return api.Define(api.Row[*schedulingv1.PriorityClass]{
+		Name: "PriorityClass", Resource: "priorityclasses", ShortNames: []string{"pc"}, Cluster: true,
+		Hub:     schedulingv1.SchemeGroupVersion,
+		Default: Default,
+		Former: []api.Version{api.FormerTwin[*schedulingv1beta1.PriorityClass](schedulingv1beta1.SchemeGroupVersion,
+			Default)},
+		Strategy: api.Strategy[*schedulingv1.PriorityClass]{
+			PrepareCreate:       func(_ context.Context, c *schedulingv1.PriorityClass) { c.Generation = 1 },
+			Validate:            api.OfObject(Validate),
+			ValidateUpdate:      api.OfChange(ValidateUpdate),
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: Columns(),
+		Row:     Row,
+	})
+}
 
 const (
 	systemPrefix = "system-"
@@ -40,7 +62,8 @@ func Validate(c *schedulingv1.PriorityClass) field.ErrorList {
 		value, known := systemClasses[c.Name]
 		if !known || value != c.Value || c.GlobalDefault {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
-				fmt.Sprintf("priority class names with '%s' prefix are reserved for system use only. error: %s", systemPrefix, systemProblem(c, known, value))))
+				fmt.Sprintf("priority class names with '%s' prefix are reserved for system use only. error: %s",
+					systemPrefix, systemProblem(c, known, value))))
 		}
 	} else if c.Value > highestUser {
 		errs = append(errs, field.Forbidden(field.NewPath("value"),
@@ -75,7 +98,8 @@ func ValidateUpdate(new, old *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
 	if show.Or(new.PreemptionPolicy, "") != show.Or(old.PreemptionPolicy, "") {
-		errs = append(errs, field.Invalid(field.NewPath("preemptionPolicy"), new.PreemptionPolicy, "field is immutable"))
+		errs = append(errs, field.Invalid(field.NewPath("preemptionPolicy"), new.PreemptionPolicy,
+			"field is immutable"))
 	}
 	return errs
 }

@@ -33,7 +33,8 @@ const (
 	year = 365 * day
 )
 
-// nextAge is the first age after a given one that HumanDuration may write in another way: it shows less of greater ages.
+// nextAge is the first age after a given one that HumanDuration may write in another way: it shows less of greater
+// ages.
 func nextAge(age time.Duration) time.Duration {
 	step := year
 	switch {

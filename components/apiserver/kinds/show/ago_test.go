@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// TestAgoUntil looks at ages around every step of what is shown: until the time that a cell names, its text is the same, and
-// it doesn't name a time much too early.
+// TestAgoUntil looks at ages around every step of what is shown: until the time that a cell names, its text is the
+// same, and it doesn't name a time much too early.
 func TestAgoUntil(t *testing.T) {
 	born := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	cell := Ago{Before: "5 (", Since: born, After: " ago)"}
 	var ages []time.Duration
 	for _, at := range []time.Duration{
-		0, time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 3 * time.Hour, 8 * time.Hour, day, 2 * day, 8 * day,
+		0, time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 3 * time.Hour, 8 * time.Hour, day,
+		2 * day, 8 * day,
 		100 * day, year, 2 * year, 3 * year, 8 * year, 20 * year,
 	} {
-		for _, off := range []time.Duration{0, 1, time.Millisecond, time.Second - 1, time.Second, 2 * time.Second, time.Minute, time.Hour, day} {
+		for _, off := range []time.Duration{0, 1, time.Millisecond, time.Second - 1, time.Second, 2 * time.Second,
+			time.Minute, time.Hour, day} {
 			ages = append(ages, at+off, at-off)
 		}
 	}

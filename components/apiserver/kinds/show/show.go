@@ -22,7 +22,8 @@ type Columns []metav1.TableColumnDefinition
 
 // Name starts the columns with that of the object's name.
 func Name() Columns {
-	return Columns{{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}}
+	return Columns{{Name: "Name", Type: "string", Format: "name",
+		Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}}
 }
 
 // String appends a column of text that is always shown.

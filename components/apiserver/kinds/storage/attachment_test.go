@@ -16,7 +16,8 @@ func TestInlineVolumesAreDefaulted(t *testing.T) {
 	}}
 	DefaultAttachment(a)
 	s := a.Spec.Source.InlineVolumeSpec
-	if s.RBD.RBDPool != "mine" || s.RBD.RadosUser != "admin" || s.ISCSI.ISCSIInterface != "default" || s.VolumeMode != nil {
+	if s.RBD.RBDPool != "mine" || s.RBD.RadosUser != "admin" || s.ISCSI.ISCSIInterface != "default" ||
+		s.VolumeMode != nil {
 		t.Errorf("%+v", s)
 	}
 }

@@ -11,7 +11,8 @@ import (
 func TestOldTopology(t *testing.T) {
 	of := func(value string) *storagev1.CSIStorageCapacity {
 		return &storagev1.CSIStorageCapacity{StorageClassName: "s", NodeTopology: &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{value}}},
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{value}}},
 		}}
 	}
 	if errs := ValidateCapacity(of("!")); len(errs) != 1 {

@@ -1,8 +1,7 @@
-// Package storagemigration holds what migrations of stored objects need beyond their row
-// (https://kubernetes.io/docs/tasks/manage-kubernetes-objects/storage-version-migration/). It is pure.
 package storagemigration
 
 import (
+	"context"
 	"strings"
 
 	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
@@ -15,9 +14,42 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+func storageVersionMigrations() *api.Kind {
+	type migration = migrationv1beta1.StorageVersionMigration
+	return api.Define(api.Row[*migration]{
+		Name: "StorageVersionMigration", Resource: "storageversionmigrations", Cluster: true,
+		Hub:  migrationv1beta1.SchemeGroupVersion,
+		Gate: gates.StorageVersionMigrator,
+		Strategy: api.Strategy[*migration]{
+			PrepareCreate: func(_ context.Context,
+				m *migration) {
+				m.Status = migrationv1beta1.StorageVersionMigrationStatus{}
+			},
+			PrepareUpdate: func(_ context.Context, new, old *migration) { new.Status = old.Status },
+			Validate:      api.OfObject(Validate),
+			ValidateAmong: api.WholeFirst(api.IgnoreOld(Validate), ValidateChange),
+			ValidateName:  validation.NameIsDNSSubdomain,
+			Reset:         []string{"status"},
+		},
+		Status: &api.Strategy[*migration]{
+			PrepareUpdate: func(_ context.Context, new, old *migration) {
+				new.Spec = old.Spec
+				metav1.ResetObjectMetaForStatus(&new.ObjectMeta, &old.ObjectMeta)
+			},
+			Meta:           api.MetaChanges,
+			ValidateUpdate: api.OfChange(ValidateStatus),
+			Reset:          []string{"metadata", "spec"},
+		},
+		Columns: Columns(),
+		Row:     Row,
+	})
+}
 
 type migration = migrationv1beta1.StorageVersionMigration
 
@@ -42,7 +74,8 @@ func Validate(m *migration) field.ErrorList {
 func ValidateChange(new, old *migration) field.ErrorList {
 	var errs field.ErrorList
 	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
-		errs = append(errs, field.Invalid(field.NewPath("spec"), checks.Unversioned(new.Spec), validation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("spec"), checks.Unversioned(new.Spec),
+			validation.FieldImmutableErrorMsg))
 	}
 	return errs
 }
@@ -68,8 +101,10 @@ func ValidateStatus(new, old *migration) field.ErrorList {
 		text   string
 	}{
 		{succeeded && failed, "Both success and failed conditions cannot be true at the same time"},
-		{is(old, migrationv1beta1.MigrationSucceeded) && !succeeded, "Success condition cannot be set to false once it is true"},
-		{is(old, migrationv1beta1.MigrationFailed) && !failed, "Failed condition cannot be set to false once it is true"},
+		{is(old, migrationv1beta1.MigrationSucceeded) && !succeeded,
+			"Success condition cannot be set to false once it is true"},
+		{is(old, migrationv1beta1.MigrationFailed) && !failed,
+			"Failed condition cannot be set to false once it is true"},
 	} {
 		if rule.broken {
 			errs = append(errs, field.Invalid(conditions, checks.Unversioned(new.Status.Conditions), rule.text))
@@ -84,7 +119,8 @@ func is(m *migration, what migrationv1beta1.MigrationConditionType) bool {
 
 // Columns are the columns of migrations.
 func Columns() show.Columns {
-	return show.Columns{}.String("Name", metav1.ObjectMeta{}.SwaggerDoc()["name"]).String("Resource", "GroupResource to migrate").String("Status", "Status of the migration")
+	return show.Columns{}.String("Name", metav1.ObjectMeta{}.SwaggerDoc()["name"]).String("Resource",
+		"GroupResource to migrate").String("Status", "Status of the migration")
 }
 
 // Row are the cells of a migration.

@@ -8,7 +8,8 @@ import (
 )
 
 func of(group, resource string) *migration {
-	return &migration{Spec: migrationv1beta1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}}
+	return &migration{Spec: migrationv1beta1.StorageVersionMigrationSpec{
+		Resource: metav1.GroupResource{Group: group, Resource: resource}}}
 }
 
 // at has reached a version of the resource, and these conditions.
@@ -64,7 +65,8 @@ func TestValidateStatus(t *testing.T) {
 func TestRow(t *testing.T) {
 	m := at("", migrationv1beta1.MigrationRunning)
 	m.Name = "m"
-	if row := Row(m); row[0] != "m" || row[1] != "deployments.apps" || row[2] != "Running" || len(row) != len(Columns()) {
+	if row := Row(m); row[0] != "m" || row[1] != "deployments.apps" || row[2] != "Running" ||
+		len(row) != len(Columns()) {
 		t.Errorf("%v", row)
 	}
 	m.Status.Conditions[0].Status = metav1.ConditionFalse

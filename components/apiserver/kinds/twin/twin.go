@@ -1,5 +1,6 @@
-// Package twin looks at values of Go types as values of others that are laid out in the same way: versions of an API differ most
-// often in nothing but the names of their types. Nothing is copied. Whoever uses it for two types has a test that they are Alike.
+// Package twin looks at values of Go types as values of others that are laid out in the same way: versions of an API
+// differ most often in nothing but the names of their types. Nothing is copied. Each use for two types needs a test
+// that they are Alike.
 package twin
 
 import (
@@ -13,8 +14,8 @@ func Of[To, From any](p *From) *To { return (*To)(unsafe.Pointer(p)) }
 // List is a list, as one of items that are alike.
 func List[To, From any](list []From) []To { return *Of[[]To](&list) }
 
-// Alike tells whether values of two types are laid out in the same way, and mean the same: fields have the same names, in the same
-// order, down to what is no struct.
+// Alike tells whether values of two types are laid out in the same way, and mean the same: fields have the same names,
+// in the same order, down to what is no struct.
 func Alike(a, b reflect.Type) bool { return alike(a, b, map[[2]reflect.Type]bool{}) }
 
 func alike(a, b reflect.Type, seen map[[2]reflect.Type]bool) bool {
@@ -38,7 +39,8 @@ func alike(a, b reflect.Type, seen map[[2]reflect.Type]bool) bool {
 			return false
 		}
 		for i := range a.NumField() {
-			if x, y := a.Field(i), b.Field(i); x.Name != y.Name || x.Offset != y.Offset || !alike(x.Type, y.Type, seen) {
+			if x, y := a.Field(i), b.Field(i); x.Name != y.Name || x.Offset != y.Offset ||
+				!alike(x.Type, y.Type, seen) {
 				return false
 			}
 		}

@@ -1,5 +1,5 @@
-// Package informers gives libraries that want client-go's shared informers the objects that the server has in its caches:
-// in process, with no client in between and no second copy of any object.
+// Package informers gives libraries that want client-go's shared informers the objects that the server has in its
+// caches: in process, with no client in between and no second copy of any object.
 package informers
 
 import (
@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// Factory is client-go's factory of shared informers over an objects.Feeder. It costs next to nothing, and runs nothing,
-// before Start. Objects that listers and handlers see are those of the server's caches, and must not be changed; like all
-// objects of the caches they don't tell their own kind. It is safe for concurrent use.
+// Factory is client-go's factory of shared informers over an objects.Feeder. It costs next to nothing, and runs
+// nothing, before Start. Objects that listers and handlers see are those of the server's caches, and must not be
+// changed; like all objects of the caches they don't tell their own kind. It is safe for concurrent use.
 type Factory struct {
-	// SharedInformerFactory keeps the books: what was asked for, what runs, what is to be waited for.
+	// SharedInformerFactory tracks the informers: which were requested, which run, and which are to be waited for.
 	informers.SharedInformerFactory
 	feeder objects.Feeder
 	types  map[reflect.Type]form
@@ -34,12 +34,12 @@ var _ informers.SharedInformerFactory = &Factory{}
 // form is one Go type of a resource; convert makes it of the stored one, nil if it is that.
 type form struct {
 	resource schema.GroupResource
-	new      func() kinds.Object
-	convert  func(kinds.Object) (kinds.Object, error)
+	new      func() api.Object
+	convert  func(api.Object) (api.Object, error)
 }
 
 // New makes a factory of informers of these kinds, in all the versions that have a Go type of their own.
-func New(feeder objects.Feeder, table []*kinds.Kind) *Factory {
+func New(feeder objects.Feeder, table []*api.Kind) *Factory {
 	f := &Factory{
 		SharedInformerFactory: informers.NewSharedInformerFactory(nil, 0),
 		feeder:                feeder,
@@ -55,7 +55,8 @@ func New(feeder objects.Feeder, table []*kinds.Kind) *Factory {
 			obj := v.New()
 			f.names[v.WithResource(kind.Resource)] = obj
 			f.types[reflect.TypeOf(obj)] = form{
-				resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}, new: v.New, convert: v.FromHub,
+				resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}, new: v.New,
+				convert: v.FromHub,
 			}
 		}
 	}
@@ -65,15 +66,16 @@ func New(feeder objects.Feeder, table []*kinds.Kind) *Factory {
 // InformerFor returns the informer of the objects of that Go type. What a client would be used for is left unused; of a
 // type that the server doesn't serve there are no objects.
 func (f *Factory) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return f.SharedInformerFactory.InformerFor(obj, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
-		s := &source{feeder: f.feeder, form: f.types[reflect.TypeOf(obj)]}
-		if s.new == nil {
-			s.feeder, s.new = nothing{}, func() kinds.Object { return obj.DeepCopyObject().(kinds.Object) }
-		}
-		return cache.NewSharedIndexInformerWithOptions(s.listWatch(), obj, cache.SharedIndexInformerOptions{
-			Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+	return f.SharedInformerFactory.InformerFor(obj,
+		func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
+			s := &source{feeder: f.feeder, form: f.types[reflect.TypeOf(obj)]}
+			if s.new == nil {
+				s.feeder, s.new = nothing{}, func() api.Object { return obj.DeepCopyObject().(api.Object) }
+			}
+			return cache.NewSharedIndexInformerWithOptions(s.listWatch(), obj, cache.SharedIndexInformerOptions{
+				Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+			})
 		})
-	})
 }
 
 // ForResource returns the informer of a resource of the table.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects/informers"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -54,7 +55,7 @@ func TestInformerFollowsTheStore(t *testing.T) {
 			store := &objectstest.Store{}
 			first := namespace("a", 7)
 			store.Put(namespaces, first)
-			f := informers.New(store, kinds.Table(kinds.Deps{}))
+			f := informers.New(store, kinds.Table(api.Deps{}))
 			informer := f.Core().V1().Namespaces()
 			events := make(chan string, 10)
 			_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -88,11 +89,12 @@ func TestInformerFollowsTheStore(t *testing.T) {
 
 func TestOtherVersionsAreConverted(t *testing.T) {
 	store := &objectstest.Store{}
-	store.Put(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Name: "h", Namespace: "n", ResourceVersion: "3"},
-		Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 4},
-	})
-	f := informers.New(store, kinds.Table(kinds.Deps{}))
+	store.Put(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+		&autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Name: "h", Namespace: "n", ResourceVersion: "3"},
+			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 4},
+		})
+	f := informers.New(store, kinds.Table(api.Deps{}))
 	generic, err := f.ForResource(autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +111,9 @@ func TestOtherVersionsAreConverted(t *testing.T) {
 }
 
 func TestWhatIsNotServed(t *testing.T) {
-	f := informers.New(&objectstest.Store{}, kinds.Table(kinds.Deps{}))
-	if _, err := f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}); err == nil {
+	f := informers.New(&objectstest.Store{}, kinds.Table(api.Deps{}))
+	if _, err := f.ForResource(
+		schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}); err == nil {
 		t.Error("an informer of an unknown resource")
 	}
 	lister := f.Admissionregistration().V1beta1().ValidatingAdmissionPolicies().Lister()
@@ -122,7 +125,7 @@ func TestWhatIsNotServed(t *testing.T) {
 
 // TestGroups: an informer of the embedded factory would have no client to ask.
 func TestGroups(t *testing.T) {
-	f := informers.New(&objectstest.Store{}, kinds.Table(kinds.Deps{}))
+	f := informers.New(&objectstest.Store{}, kinds.Table(api.Deps{}))
 	v := reflect.ValueOf(f)
 	factory := reflect.TypeFor[interface {
 		Start(<-chan struct{})

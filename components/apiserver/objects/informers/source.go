@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -32,7 +32,7 @@ func (s *source) listWatch() cache.ListerWatcher {
 	return &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
-// watch begins anew if initial events are asked for, else it goes on where the last list ended.
+// watch begins from the start if initial events are requested, else it goes on where the last list ended.
 func (s *source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	listed := s.listed
@@ -57,11 +57,11 @@ func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object
 		case watch.Added:
 			list.Items = append(list.Items, event.Object)
 		case watch.Bookmark:
-			list.ResourceVersion = event.Object.(kinds.Object).GetResourceVersion()
+			list.ResourceVersion = event.Object.(api.Object).GetResourceVersion()
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.listed != nil {
-				s.listed.Stop() // nobody came to watch on from there
+				s.listed.Stop() // no watch was opened from there
 			}
 			s.listed = w
 			return list, nil
@@ -94,7 +94,7 @@ func (s *source) begin(ctx context.Context) *stream {
 	}
 	fail := func(err error) { send(watch.Error, &apierrors.NewInternalError(err).ErrStatus) }
 	newest := int64(0)
-	changed := func(old, new kinds.Object) {
+	changed := func(old, new api.Object) {
 		kind, obj := watch.Modified, new
 		switch {
 		case new == nil:
@@ -133,7 +133,7 @@ func (s *source) begin(ctx context.Context) *stream {
 // nothing is a Feeder without objects.
 type nothing struct{}
 
-func (nothing) Feed(ctx context.Context, _ schema.GroupResource, _ func(old, new kinds.Object), synced func()) error {
+func (nothing) Feed(ctx context.Context, _ schema.GroupResource, _ func(old, new api.Object), synced func()) error {
 	synced()
 	<-ctx.Done()
 	return nil

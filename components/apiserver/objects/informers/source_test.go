@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // feeds tells of one object, and of each feed that has ended.
 type feeds struct{ ended chan struct{} }
 
-func (f feeds) Feed(ctx context.Context, _ schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {
+func (f feeds) Feed(ctx context.Context, _ schema.GroupResource, changed func(old, new api.Object),
+	synced func()) error {
 	changed(nil, &corev1.Pod{})
 	synced()
 	<-ctx.Done()
@@ -23,17 +24,17 @@ func (f feeds) Feed(ctx context.Context, _ schema.GroupResource, changed func(ol
 	return nil
 }
 
-// TestListsEnd: the feed of a list from which nobody watches on, or which fails, ends.
+// TestListsEnd: the feed of a list without a following watch, or of one that fails, ends.
 func TestListsEnd(t *testing.T) {
 	ended := make(chan struct{}, 2)
-	s := &source{feeder: feeds{ended}, form: form{new: func() kinds.Object { return &corev1.Pod{} }}}
+	s := &source{feeder: feeds{ended}, form: form{new: func() api.Object { return &corev1.Pod{} }}}
 	for range 2 {
 		if _, err := s.list(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-ended // the first
-	s.convert = func(kinds.Object) (kinds.Object, error) { return nil, errors.New("of no version") }
+	s.convert = func(api.Object) (api.Object, error) { return nil, errors.New("of no version") }
 	if _, err := s.list(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Error("what can't be converted is listed")
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 type key struct {
@@ -23,23 +23,23 @@ type key struct {
 // Store keeps what tests put into it. The zero value is empty and ready.
 type Store struct {
 	mu      sync.Mutex
-	objects map[key]kinds.Object
+	objects map[key]api.Object
 	order   []key
-	feeds   map[schema.GroupResource][]func(old, new kinds.Object)
+	feeds   map[schema.GroupResource][]func(old, new api.Object)
 	// Writes counts creates and changes.
 	Writes int
 }
 
 // Put stores an object, replacing what was there.
-func (s *Store) Put(resource schema.GroupResource, obj kinds.Object) {
+func (s *Store) Put(resource schema.GroupResource, obj api.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put(resource, obj)
 }
 
-func (s *Store) put(resource schema.GroupResource, obj kinds.Object) {
+func (s *Store) put(resource schema.GroupResource, obj api.Object) {
 	if s.objects == nil {
-		s.objects = map[key]kinds.Object{}
+		s.objects = map[key]api.Object{}
 	}
 	k := key{resource, obj.GetNamespace(), obj.GetName()}
 	old := s.objects[k]
@@ -73,7 +73,7 @@ func (s *Store) take(k key) {
 }
 
 // Get implements objects.Reader.
-func (s *Store) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s *Store) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if obj := s.objects[key{resource, namespace, name}]; obj != nil {
@@ -83,15 +83,15 @@ func (s *Store) Get(_ context.Context, resource schema.GroupResource, namespace,
 }
 
 // Live implements objects.Reader.
-func (s *Store) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+func (s *Store) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (api.Object, error) {
 	return s.Get(ctx, resource, namespace, name)
 }
 
 // List implements objects.Reader, in the order in which objects came.
-func (s *Store) List(_ context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
+func (s *Store) List(_ context.Context, resource schema.GroupResource, namespace string) ([]api.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []kinds.Object
+	var list []api.Object
 	for _, k := range s.order {
 		if obj := s.objects[k]; obj != nil && k.resource == resource && (namespace == "" || k.namespace == namespace) {
 			list = append(list, obj)
@@ -101,7 +101,8 @@ func (s *Store) List(_ context.Context, resource schema.GroupResource, namespace
 }
 
 // Feed implements objects.Feeder.
-func (s *Store) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {
+func (s *Store) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new api.Object),
+	synced func()) error {
 	s.mu.Lock()
 	for _, k := range s.order {
 		if obj := s.objects[k]; obj != nil && k.resource == resource {
@@ -109,7 +110,7 @@ func (s *Store) Feed(ctx context.Context, resource schema.GroupResource, changed
 		}
 	}
 	if s.feeds == nil {
-		s.feeds = map[schema.GroupResource][]func(old, new kinds.Object){}
+		s.feeds = map[schema.GroupResource][]func(old, new api.Object){}
 	}
 	s.feeds[resource] = append(s.feeds[resource], changed)
 	s.mu.Unlock()
@@ -119,28 +120,29 @@ func (s *Store) Feed(ctx context.Context, resource schema.GroupResource, changed
 }
 
 // Create implements objects.Writer.
-func (s *Store) Create(_ context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+func (s *Store) Create(_ context.Context, resource schema.GroupResource, obj api.Object) (api.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.objects[key{resource, obj.GetNamespace(), obj.GetName()}] != nil {
 		return nil, apierrors.NewAlreadyExists(resource, obj.GetName())
 	}
 	s.Writes++
-	obj = obj.DeepCopyObject().(kinds.Object)
+	obj = obj.DeepCopyObject().(api.Object)
 	obj.SetUID(types.UID(fmt.Sprintf("uid-%d", s.Writes)))
 	s.put(resource, obj)
 	return obj, nil
 }
 
 // Update implements objects.Writer.
-func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespace, name string,
+	mutate func(api.Object) (api.Object, error)) (api.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.objects[key{resource, namespace, name}]
 	if old == nil {
 		return nil, apierrors.NewNotFound(resource, name)
 	}
-	obj, err := mutate(old.DeepCopyObject().(kinds.Object))
+	obj, err := mutate(old.DeepCopyObject().(api.Object))
 	if err != nil {
 		return nil, err
 	}
@@ -149,24 +151,27 @@ func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespa
 	return obj, nil
 }
 
-// UpdateStatus implements objects.Writer; nobody manages fields here.
-func (s *Store) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+// UpdateStatus implements objects.Writer; fields are not managed here.
+func (s *Store) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string,
+	mutate func(api.Object) (api.Object, error)) (api.Object, error) {
 	return s.Update(ctx, resource, namespace, name, mutate)
 }
 
-// ApplyStatus implements objects.Writer; nobody manages fields here.
-func (s *Store) ApplyStatus(ctx context.Context, resource schema.GroupResource, namespace, name, _ string, config any) (kinds.Object, error) {
+// ApplyStatus implements objects.Writer; fields are not managed here.
+func (s *Store) ApplyStatus(ctx context.Context, resource schema.GroupResource, namespace, name, _ string,
+	config any) (api.Object, error) {
 	patch, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	return s.Update(ctx, resource, namespace, name, func(obj kinds.Object) (kinds.Object, error) {
+	return s.Update(ctx, resource, namespace, name, func(obj api.Object) (api.Object, error) {
 		return obj, json.Unmarshal(patch, obj)
 	})
 }
 
 // Delete implements objects.Writer.
-func (s *Store) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
+func (s *Store) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string,
+	uid types.UID) error {
 	obj, err := s.Get(ctx, resource, namespace, name)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Program pack writes the schemas that openapi-gen has made as Go code into compressed files, one per package of types.
-// They are smaller than the code, and cost no memory until somebody asks for them.
+// They are smaller than the code, and use no memory until they are requested.
 package main
 
 import (
@@ -117,7 +117,8 @@ func kindsByModel() map[string][]map[string]any {
 	scheme := serial.NewScheme()
 	known := scheme.AllKnownTypes()
 	out := map[string][]map[string]any{}
-	gvks := slices.SortedFunc(maps.Keys(known), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	gvks := slices.SortedFunc(maps.Keys(known),
+		func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	for _, gvk := range gvks {
 		if gvk.Version == "__internal" {
 			continue

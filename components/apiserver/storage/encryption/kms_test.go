@@ -67,7 +67,8 @@ func TestKMS(t *testing.T) {
 		}
 	}()
 
-	config := head + "- resources: [secrets]\n  providers: [{kms: {apiVersion: v2, name: safe, endpoint: 'unix://" + socket + "', timeout: 5s}}]\n"
+	config := head + "- resources: [secrets]\n  providers: [{kms: {apiVersion: v2, name: safe, endpoint: 'unix://" +
+		socket + "', timeout: 5s}}]\n"
 	keys := load(t, config)
 	defer keys.Close()
 	below := inMemory(t)
@@ -83,10 +84,12 @@ func TestKMS(t *testing.T) {
 		}
 	}
 	sealed, err := below.Get(t.Context(), key)
-	if err != nil || !bytes.HasPrefix(sealed.Value, []byte("k8s:enc:kms:v2:safe:")) || bytes.Contains(sealed.Value, []byte("plain")) {
+	if err != nil || !bytes.HasPrefix(sealed.Value, []byte("k8s:enc:kms:v2:safe:")) ||
+		bytes.Contains(sealed.Value, []byte("plain")) {
 		t.Errorf("stored %q, %v", sealed.Value, err)
 	}
-	if kv, err := s.Get(t.Context(), key); err != nil || string(kv.Value) != "plain" || kv.Stale || kv.Unreadable != nil {
+	if kv, err := s.Get(t.Context(), key); err != nil || string(kv.Value) != "plain" || kv.Stale ||
+		kv.Unreadable != nil {
 		t.Errorf("read %q, %v, %v", kv.Value, kv.Unreadable, err)
 	}
 	// Another server knows nothing yet: it asks the service.
@@ -111,11 +114,13 @@ func TestKMSv1(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "kms.sock")
 	plugin := v1beta1.NewBase64Plugin(t, socket)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	config := head + "- resources: [secrets]\n  providers: [{kms: {apiVersion: v1, name: safe, endpoint: 'unix://" + socket + "', timeout: 5s}}]\n"
+	config := head + "- resources: [secrets]\n  providers: [{kms: {apiVersion: v1, name: safe, endpoint: 'unix://" +
+		socket + "', timeout: 5s}}]\n"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(Config{File: file}); err == nil || !strings.Contains(err.Error(), "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.") {
+	if _, err := Load(Config{File: file}); err == nil ||
+		!strings.Contains(err.Error(), "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.") {
 		t.Errorf("without the gate: %v", err)
 	}
 	featuretesting.SetFeatureGateDuringTest(t, feature.DefaultFeatureGate, features.KMSv1, false) // and back to that
@@ -127,13 +132,15 @@ func TestKMSv1(t *testing.T) {
 	if _, err := s.Create(t.Context(), key, []byte("plain"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if sealed, err := below.Get(t.Context(), key); err != nil || !bytes.HasPrefix(sealed.Value, []byte("k8s:enc:kms:v1:safe:")) {
+	if sealed, err := below.Get(t.Context(), key); err != nil ||
+		!bytes.HasPrefix(sealed.Value, []byte("k8s:enc:kms:v1:safe:")) {
 		t.Errorf("stored %q, %v", sealed.Value, err)
 	}
 	if kv, err := s.Get(t.Context(), key); err != nil || string(kv.Value) != "plain" {
 		t.Errorf("read %q, %v", kv.Value, err)
 	}
-	if all := keys.Checks(); len(all) != 1 || all[0].Name != "kms-provider-0" || all[0].Probe(httptest.NewRequest(http.MethodGet, "/healthz", nil)) != nil {
+	if all := keys.Checks(); len(all) != 1 || all[0].Name != "kms-provider-0" ||
+		all[0].Probe(httptest.NewRequest(http.MethodGet, "/healthz", nil)) != nil {
 		t.Errorf("checks: %v", all)
 	}
 	if string(plugin.LastEncryptRequest()) == "" {

@@ -20,8 +20,8 @@ type Config struct {
 	Reload bool   // read File again when it has changed
 	// Identity names this server to key management services.
 	Identity string
-	// KMSv1 takes keys from services of the first version of the protocol, too: from then on by all servers of the process, as the
-	// library asks one gate for all.
+	// KMSv1 takes keys from services of the first version of the protocol, too: from then on by all servers of the
+	// process, as the library asks one gate for all.
 	KMSv1 bool
 }
 
@@ -53,14 +53,17 @@ func Load(config Config) (*Keys, error) {
 	k := &Keys{config: config}
 	k.ctx, k.close = context.WithCancel(context.Background())
 	var err error
-	if k.loaded, err = encryptionconfig.LoadEncryptionConfig(k.ctx, config.File, config.Reload, config.Identity); err != nil {
+	if k.loaded, err = encryptionconfig.LoadEncryptionConfig(k.ctx, config.File, config.Reload,
+		config.Identity); err != nil {
 		k.close()
 		return nil, fmt.Errorf("--encryption-provider-config %s: %w", config.File, err)
 	}
 	metrics.RecordEncryptionConfigLastConfigInfo(config.Identity, k.loaded.EncryptionFileContentHash)
 	if config.Reload {
-		// With Reload there is one check over all services, even if there are none. Some time after others have come those of now are left.
-		k.dynamic = encryptionconfig.NewDynamicTransformers(k.loaded.Transformers, k.loaded.HealthChecks[0], k.close, k.loaded.KMSCloseGracePeriod)
+		// With Reload there is one check over all services, even if there are none. Some time after others have come
+		// those of now are left.
+		k.dynamic = encryptionconfig.NewDynamicTransformers(k.loaded.Transformers, k.loaded.HealthChecks[0], k.close,
+			k.loaded.KMSCloseGracePeriod)
 	}
 	return k, nil
 }
@@ -95,13 +98,14 @@ func (k *Keys) Checks() []Check {
 	return out
 }
 
-// Run reads the file again when it has changed, if that is wanted, until ctx ends. What is in it comes into use when it has
-// no faults and all its services answer. It is called once; a nil Keys has nothing to do.
+// Run reads the file again when it has changed, if that is wanted, until ctx ends. What is in it comes into use when it
+// has no faults and all its services answer. It is called once; a nil Keys has nothing to do.
 func (k *Keys) Run(ctx context.Context) error {
 	if k == nil || k.dynamic == nil {
 		return nil
 	}
-	controller.NewDynamicEncryptionConfiguration("encryption-provider-config-automatic-reload-controller", k.config.File, k.dynamic,
+	controller.NewDynamicEncryptionConfiguration("encryption-provider-config-automatic-reload-controller",
+		k.config.File, k.dynamic,
 		k.loaded.EncryptionFileContentHash, k.config.Identity).Run(ctx)
 	return nil
 }

@@ -19,28 +19,38 @@ func TestErrors(t *testing.T) {
 		return head + "- resources: [secrets]\n  providers: [" + provider + "]\n"
 	}
 	for name, test := range map[string]struct{ content, want string }{
-		"no text":         {"", "is empty"},
-		"no YAML":         {"\t", "error while parsing file: error decoding encryption provider configuration file"},
-		"other kind":      {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
-		"unknown field":   {head + "- resources: [secrets]\n  provider: []\n", `unknown field "resources[0].provider"`},
-		"nothing":         {head[:strings.Index(head, "resources")], "resources: Required value"},
-		"no resources":    {head + "- providers: [{identity: {}}]\n", "resources[0].resources: Required value"},
-		"no providers":    {head + "- resources: [secrets]\n", "resources[0].providers: Required value"},
-		"two in one":      {one("{identity: {}, aescbc: {keys: [{name: a, secret: " + key1 + "}]}}"), "more than one provider specified in a single element"},
-		"no provider":     {one("{}"), "provider does not contain any of the expected providers"},
-		"no key":          {one("{aescbc: {keys: []}}"), "keys: Required value"},
-		"no name":         {one("{aescbc: {keys: [{secret: " + key1 + "}]}}"), "name: Required value"},
-		"no secret":       {one("{aescbc: {keys: [{name: a}]}}"), "secret: Required value"},
-		"no base64":       {one("{aescbc: {keys: [{name: a, secret: '!'}]}}"), "secrets must be base64 encoded"},
-		"length":          {one("{secretbox: {keys: [{name: a, secret: YWE=}]}}"), "secret is not of the expected length, got 2, expected one of [32]"},
-		"wildcard":        {head + "- resources: ['*']\n  providers: [{identity: {}}]\n", "use '*.' to encrypt all the resources from core API group"},
-		"masked":          {head + "- resources: ['*.*']\n  providers: [{identity: {}}]\n- resources: [secrets]\n  providers: [{identity: {}}]\n", `resource "secrets" is masked by earlier rule`},
-		"events":          {head + "- resources: [events.events.k8s.io]\n  providers: [{identity: {}}]\n", "Use 'events' instead"},
-		"KMS v1":          {one("{kms: {name: k, endpoint: 'unix:///none', cachesize: 1}}"), "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead."},
-		"KMS version":     {one("{kms: {apiVersion: v3, name: k, endpoint: 'unix:///none'}}"), "only v1 and v2 are supported"},
+		"no text":       {"", "is empty"},
+		"no YAML":       {"\t", "error while parsing file: error decoding encryption provider configuration file"},
+		"other kind":    {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
+		"unknown field": {head + "- resources: [secrets]\n  provider: []\n", `unknown field "resources[0].provider"`},
+		"nothing":       {head[:strings.Index(head, "resources")], "resources: Required value"},
+		"no resources":  {head + "- providers: [{identity: {}}]\n", "resources[0].resources: Required value"},
+		"no providers":  {head + "- resources: [secrets]\n", "resources[0].providers: Required value"},
+		"two in one": {one("{identity: {}, aescbc: {keys: [{name: a, secret: " + key1 + "}]}}"),
+			"more than one provider specified in a single element"},
+		"no provider": {one("{}"), "provider does not contain any of the expected providers"},
+		"no key":      {one("{aescbc: {keys: []}}"), "keys: Required value"},
+		"no name":     {one("{aescbc: {keys: [{secret: " + key1 + "}]}}"), "name: Required value"},
+		"no secret":   {one("{aescbc: {keys: [{name: a}]}}"), "secret: Required value"},
+		"no base64":   {one("{aescbc: {keys: [{name: a, secret: '!'}]}}"), "secrets must be base64 encoded"},
+		"length": {one("{secretbox: {keys: [{name: a, secret: YWE=}]}}"),
+			"secret is not of the expected length, got 2, expected one of [32]"},
+		"wildcard": {head + "- resources: ['*']\n  providers: [{identity: {}}]\n",
+			"use '*.' to encrypt all the resources from core API group"},
+		"masked": {head +
+			"- resources: ['*.*']\n  providers: [{identity: {}}]\n- resources: [secrets]\n  providers: [{identity: {}}]\n",
+			`resource "secrets" is masked by earlier rule`},
+		"events": {head + "- resources: [events.events.k8s.io]\n  providers: [{identity: {}}]\n",
+			"Use 'events' instead"},
+		"KMS v1": {one("{kms: {name: k, endpoint: 'unix:///none', cachesize: 1}}"),
+			"KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead."},
+		"KMS version": {one("{kms: {apiVersion: v3, name: k, endpoint: 'unix:///none'}}"),
+			"only v1 and v2 are supported"},
 		"KMS, no address": {one("{kms: {apiVersion: v2, name: k}}"), "endpoint: Invalid value"},
-		"KMS timeout":     {one("{kms: {apiVersion: v2, name: k, endpoint: 'unix:///none', timeout: -1s}}"), "timeout: Invalid value"},
-		"KMS cache":       {one("{kms: {apiVersion: v2, name: k, endpoint: 'unix:///none', cachesize: 1}}"), "cachesize is not supported in v2"},
+		"KMS timeout": {one("{kms: {apiVersion: v2, name: k, endpoint: 'unix:///none', timeout: -1s}}"),
+			"timeout: Invalid value"},
+		"KMS cache": {one("{kms: {apiVersion: v2, name: k, endpoint: 'unix:///none', cachesize: 1}}"),
+			"cachesize is not supported in v2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
@@ -48,12 +58,14 @@ func TestErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Load(Config{File: file})
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--encryption-provider-config "+file) {
+			if err == nil || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), "--encryption-provider-config "+file) {
 				t.Errorf("got %v, want %q in it", err, test.want)
 			}
 		})
 	}
-	if _, err := Load(Config{Reload: true}); err == nil || !strings.Contains(err.Error(), "--encryption-provider-config-automatic-reload") {
+	if _, err := Load(Config{Reload: true}); err == nil ||
+		!strings.Contains(err.Error(), "--encryption-provider-config-automatic-reload") {
 		t.Errorf("reload of nothing: %v", err)
 	}
 	if _, err := Load(Config{File: "/none"}); err == nil || !strings.Contains(err.Error(), "/none") {
@@ -74,7 +86,8 @@ func writesWith(t *testing.T, transformers value.ResourceTransformers) string {
 
 // TestReload: the file is read again when it changes, and one with a fault changes nothing.
 func TestReload(t *testing.T) {
-	defer func(old time.Duration) { controller.EncryptionConfigFileChangePollDuration = old }(controller.EncryptionConfigFileChangePollDuration)
+	defer func(old time.Duration) { controller.EncryptionConfigFileChangePollDuration = old }(
+		controller.EncryptionConfigFileChangePollDuration)
 	controller.EncryptionConfigFileChangePollDuration = 5 * time.Millisecond
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	put := func(content string) {
@@ -115,8 +128,10 @@ func TestReload(t *testing.T) {
 
 // FuzzLoad: whatever stands in the file, reading it gives an error, or keys with which values go there and back.
 func FuzzLoad(f *testing.F) {
-	for _, seed := range []string{"", head, first, both, second, head + "- resources: [secrets, '*.apps']\n  providers: [{identity: {}}]\n",
-		head + "- resources: [secrets]\n  providers: [{secretbox: {keys: [{name: 'a:b', secret: " + key1 + "}]}}]\n", "[]", "null", "{a: [1"} {
+	for _, seed := range []string{"", head, first, both, second,
+		head + "- resources: [secrets, '*.apps']\n  providers: [{identity: {}}]\n",
+		head + "- resources: [secrets]\n  providers: [{secretbox: {keys: [{name: 'a:b', secret: " + key1 + "}]}}]\n",
+		"[]", "null", "{a: [1"} {
 		f.Add([]byte(seed))
 	}
 	dir := f.TempDir()
@@ -133,13 +148,15 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		defer keys.Close()
-		for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Group: "apps", Resource: "deployments"}} {
+		for _, resource := range []schema.GroupResource{{Resource: "secrets"},
+			{Group: "apps", Resource: "deployments"}} {
 			transformer, at := keys.Transformers().TransformerForResource(resource), value.DefaultContext("/k")
 			sealed, err := transformer.TransformToStorage(t.Context(), []byte("plain"), at)
 			if err != nil {
 				t.Fatalf("sealing: %v", err)
 			}
-			if plain, stale, err := transformer.TransformFromStorage(t.Context(), sealed, at); err != nil || stale || string(plain) != "plain" {
+			if plain, stale, err := transformer.TransformFromStorage(t.Context(), sealed, at); err != nil || stale ||
+				string(plain) != "plain" {
 				t.Fatalf("opening: %q, %v, %v", plain, stale, err)
 			}
 		}

@@ -1,7 +1,7 @@
 // Package encryption keeps values encrypted in a store, as a configuration file says for each resource
 // (https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/). What the values look like, which keys they are
-// encrypted with and what is bound into them (their own key in the store) is upstream's, so that either API server reads
-// what the other wrote.
+// encrypted with and what is bound into them (their own key in the store) is upstream's, so that either API server
+// reads what the other wrote.
 package encryption
 
 import (
@@ -49,9 +49,10 @@ var prefix = []byte("k8s:enc:")
 
 var _ storage.Store = (*Store)(nil)
 
-// NewStore makes a store over another one. resource tells of which resource the value at a key is; what is of none is not
-// encrypted.
-func NewStore(over storage.Store, transformers value.ResourceTransformers, resource func(key string) (schema.GroupResource, bool)) *Store {
+// NewStore makes a store over another one. resource tells of which resource the value at a key is; what is of none is
+// not encrypted.
+func NewStore(over storage.Store, transformers value.ResourceTransformers,
+	resource func(key string) (schema.GroupResource, bool)) *Store {
 	return &Store{Store: over, transformers: transformers, resource: resource}
 }
 
@@ -131,7 +132,8 @@ func (s *Store) Create(ctx context.Context, key string, plain []byte, ttl time.D
 }
 
 // Update implements storage.Store.
-func (s *Store) Update(ctx context.Context, key string, plain []byte, expected int64, ttl time.Duration) (int64, error) {
+func (s *Store) Update(ctx context.Context, key string, plain []byte, expected int64, ttl time.Duration) (int64,
+	error) {
 	sealed, err := s.seal(ctx, key, plain)
 	if err != nil {
 		return 0, err
@@ -173,13 +175,13 @@ type watcher struct {
 // Events implements storage.Watcher.
 func (w *watcher) Events() <-chan []storage.Event { return w.events }
 
-// valueTimeout bounds how long who keeps the keys may take for one value. What asks a service for keys ends sooner, as its configuration
-// says: one that is slow, but answers in the time that it is given, is waited for.
+// valueTimeout bounds the time that a key service may take for one value. Transformers that call a service end sooner,
+// by their configured timeout: a service that is slow, but within its timeout, is waited for.
 const valueTimeout = time.Minute
 
-// openBatch decrypts a copy of a batch, which may be shared. The events of all resources come through one watch: once who keeps the keys
-// was late for a value, only what needs no answer of his is made out of the rest. What he is late for can be read later, as what he
-// refuses.
+// openBatch decrypts a copy of a batch, which may be shared. The events of all resources come through one watch: once
+// the key service has timed out for a value, only values that need no call to it are decrypted of the rest. Values that
+// timed out can be read later, as can those that the service rejects.
 func (s *Store) openBatch(ctx context.Context, batch []storage.Event) []storage.Event {
 	opened, timeout := slices.Clone(batch), valueTimeout
 	for i := range opened {

@@ -66,8 +66,9 @@ const (
 	key1 = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="
 	key2 = "YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmI="
 	// One key, then a second before it, then the second alone.
-	first  = head + "- resources: ['*.*']\n  providers: [{aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
-	both   = head + "- resources: ['*.*']\n  providers: [{aescbc: {keys: [{name: two, secret: " + key2 + "}]}}, {aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
+	first = head + "- resources: ['*.*']\n  providers: [{aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
+	both  = head + "- resources: ['*.*']\n  providers: [{aescbc: {keys: [{name: two, secret: " + key2 +
+		"}]}}, {aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
 	second = head + "- resources: ['*.*']\n  providers: [{aescbc: {keys: [{name: two, secret: " + key2 + "}]}}]\n"
 )
 
@@ -109,7 +110,8 @@ func TestUpstreamsValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := form(written.Value), form(v.Value); got != want || len(written.Value) != len(v.Value) {
-			t.Errorf("%s: written as %s of %d bytes, upstream writes %s of %d", v.Key, got, len(written.Value), want, len(v.Value))
+			t.Errorf("%s: written as %s of %d bytes, upstream writes %s of %d", v.Key, got, len(written.Value), want,
+				len(v.Value))
 		}
 	}
 }
@@ -171,8 +173,8 @@ func TestRotation(t *testing.T) {
 	all(false)
 }
 
-// TestUnreadable: a value that can't be decrypted, or is another key's, spoils no read of others; one that nothing encrypts
-// is left alone.
+// TestUnreadable: a value that can't be decrypted, or is another key's, spoils no read of others; one that nothing
+// encrypts is left alone.
 func TestUnreadable(t *testing.T) {
 	below := inMemory(t)
 	s := NewStore(below, load(t, first).Transformers(), byPrefix)
@@ -185,7 +187,8 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"moved": string(sealed.Value), "other-key": "k8s:enc:aesgcm:v1:other:abc", "open": "plain", "short": "k8s:enc:aesgcm:v1:one:",
+		"moved": string(sealed.Value), "other-key": "k8s:enc:aesgcm:v1:other:abc", "open": "plain",
+		"short": "k8s:enc:aesgcm:v1:one:",
 	} {
 		if _, err := below.Create(t.Context(), "/registry/secrets/a/"+name, []byte(value), 0); err != nil {
 			t.Fatal(err)
@@ -223,7 +226,8 @@ func TestWatchEndsWithoutGap(t *testing.T) {
 	const batches = 64
 	below := lined{events: make(chan []storage.Event, batches)}
 	for i := range batches {
-		below.events <- []storage.Event{{Type: storage.Delete, KeyValue: storage.KeyValue{Key: "/registry/pods/a", Revision: int64(i + 1)}}}
+		below.events <- []storage.Event{
+			{Type: storage.Delete, KeyValue: storage.KeyValue{Key: "/registry/pods/a", Revision: int64(i + 1)}}}
 	}
 	close(below.events)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,7 +244,7 @@ func TestWatchEndsWithoutGap(t *testing.T) {
 	cancel()
 }
 
-// hanging is a keeper of keys who answers when nobody waits for him any more, if there is such a time.
+// hanging is a transformer that answers only after its callers have given up, if at all.
 type hanging struct{ value.Transformer }
 
 func (h hanging) TransformerForResource(schema.GroupResource) value.Transformer { return h }
@@ -268,7 +272,8 @@ func TestHangingKeeper(t *testing.T) {
 	}
 }
 
-// keeper is asked for the key of each value, as the client of a key management service does it, but for those that are known.
+// keeper is asked for the key of each value, as the client of a key management service does it, but for those that are
+// known.
 type keeper struct {
 	value.Transformer
 	takes time.Duration
@@ -290,16 +295,18 @@ func (k keeper) TransformFromStorage(ctx context.Context, sealed []byte, _ value
 	}
 }
 
-// TestSlowKeeper: one who answers in his time is waited for, with each value; one who is late holds up a batch only once, and the next
-// again.
+// TestSlowKeeper: one who answers in his time is waited for, with each value; one who is late holds up a batch only
+// once, and the next again.
 func TestSlowKeeper(t *testing.T) {
-	for _, c := range []struct{ takes, batch time.Duration }{{2 * time.Second, 8 * time.Second}, {time.Hour, 3 * time.Second}} {
+	for _, c := range []struct{ takes, batch time.Duration }{{2 * time.Second, 8 * time.Second},
+		{time.Hour, 3 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			below := lined{events: make(chan []storage.Event, 2)}
 			for range cap(below.events) {
 				var batch []storage.Event
 				for _, v := range []string{"a", "known", "b", "", "c", "known", "d"} {
-					e := storage.Event{Type: storage.Put, KeyValue: storage.KeyValue{Key: "/registry/secrets/a/b", Value: []byte(v)}}
+					e := storage.Event{Type: storage.Put,
+						KeyValue: storage.KeyValue{Key: "/registry/secrets/a/b", Value: []byte(v)}}
 					if v == "" {
 						e.Type = storage.Delete
 					}
@@ -309,7 +316,8 @@ func TestSlowKeeper(t *testing.T) {
 			}
 			close(below.events)
 			began := time.Now()
-			for batch := range NewStore(below, keeper{takes: c.takes}, byPrefix).Watch(t.Context(), "/registry/", 0).Events() {
+			for batch := range NewStore(below, keeper{takes: c.takes}, byPrefix).Watch(t.Context(), "/registry/",
+				0).Events() {
 				if took := time.Since(began); took != c.batch {
 					t.Errorf("one who takes %v holds up a batch for %v", c.takes, took)
 				}

@@ -76,11 +76,12 @@ func New(config Config) (*Store, error) {
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			MinConnectTimeout: connectTimeout,
-			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: slowestRetry},
+			Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: slowestRetry},
 		})},
 	}
 	if config.CAFile != "" {
-		if _, err := certutil.NewPool(config.CAFile); err != nil { // the client would trust nobody, and say nothing
+		if _, err := certutil.NewPool(config.CAFile); err != nil { // the client would trust no server, without an error
 			return nil, fmt.Errorf("etcd: --etcd-cafile %s: %w", config.CAFile, err)
 		}
 	}
@@ -109,7 +110,8 @@ func New(config Config) (*Store, error) {
 }
 
 // through dials what gRPC calls an address: with a scheme, or host and port.
-func through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string) (net.Conn, error) {
+func through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context,
+	string) (net.Conn, error) {
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
 			address = u.Host
@@ -176,7 +178,8 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 }
 
 // Update implements storage.Store.
-func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64,
+	error) {
 	lease, err := s.leases.attach(ctx, ttl)
 	if err != nil {
 		return 0, translate(err)
@@ -222,7 +225,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 // Size is how many bytes a database has, by what its members tell.
 type Size struct {
 	Bytes   int64            // of the first member that answers, -1 if none does
-	Members map[string]int64 // by address; -1 for who doesn't answer
+	Members map[string]int64 // by address; -1 for members that don't answer
 }
 
 // Size asks all members at once.
@@ -276,5 +279,6 @@ func translate(err error) error {
 // unsendable tells whether a request was so large that the client didn't even send it.
 func unsendable(err error) bool {
 	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "trying to send message larger than max")
+	return ok && s.Code() == codes.ResourceExhausted &&
+		strings.Contains(s.Message(), "trying to send message larger than max")
 }

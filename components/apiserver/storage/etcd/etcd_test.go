@@ -69,7 +69,8 @@ func TestTLS(t *testing.T) {
 	}
 	ca := file("ca.crt", authority.Cert)
 	endpoint := etcdtest.Start(t, func(c *embed.Config) {
-		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = file("server.crt", server.Cert), file("server.key", server.Key)
+		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = file("server.crt", server.Cert),
+			file("server.key", server.Key)
 		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = ca, true
 		c.ListenClientUrls[0].Scheme = "https"
 	})
@@ -90,10 +91,11 @@ func TestTLS(t *testing.T) {
 func TestDial(t *testing.T) {
 	endpoint := etcdtest.Start(t)
 	var dialed atomic.Value
-	s, err := New(Config{Endpoints: []string{endpoint}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialed.Store(address)
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}})
+	s, err := New(Config{Endpoints: []string{endpoint},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed.Store(address)
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,8 @@ func TestSlowLeases(t *testing.T) {
 	}
 }
 
-// TestLostLease: keys that end are written though the store no longer knows the lease that others were given, as after it was restored.
+// TestLostLease: keys that end are written though the store no longer knows the lease that others were given, as after
+// it was restored.
 func TestLostLease(t *testing.T) {
 	s, err := New(Config{Endpoints: []string{etcdtest.Start(t)}})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // Leases are shared by keys that end at about the same time, so that ten thousand events don't need as many leases: a
-// lease lives a little longer than asked and is given to all keys of the next leaseReuse (or what is configured), up to leaseKeys.
+// lease lives a little longer than asked and is given to all keys of the next leaseReuse (or what is configured), up to
+// leaseKeys.
 const (
 	leaseReuse        = 60 * time.Second
 	leaseReusePercent = 5
@@ -60,7 +61,7 @@ func (l *leases) attach(ctx context.Context, ttl time.Duration) (clientv3.LeaseI
 	}
 }
 
-// take counts one more key for the lease there is. Without one, asked is closed when somebody else's question is answered;
+// take counts one more key for the current lease. Without one, asked is closed when another caller's grant is answered;
 // it is nil if the caller is to ask.
 func (l *leases) take(ttl time.Duration) (id clientv3.LeaseID, asked <-chan struct{}) {
 	l.mu.Lock()
@@ -79,7 +80,7 @@ func (l *leases) take(ttl time.Duration) (id clientv3.LeaseID, asked <-chan stru
 	return clientv3.NoLease, nil
 }
 
-// grant asks for a lease and counts the key of who asked. Nobody is kept from going on meanwhile who needs none.
+// grant asks for a lease and counts the caller's key. It doesn't block callers that need no new lease.
 func (l *leases) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
 	reuse := min(l.reuse, ttl*leaseReusePercent/100)
 	resp, err := l.client.Grant(ctx, int64(math.Ceil((ttl + reuse).Seconds())))
@@ -97,8 +98,8 @@ func (l *leases) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID
 	return resp.ID, nil
 }
 
-// lost tells whether a write failed as the store doesn't know its lease: it was restored, say. Nothing of the write has happened then, and
-// it is to be done again: nobody is given that lease any more.
+// lost tells whether a write failed as the store doesn't know its lease: it was restored, say. Nothing of the write has
+// happened then, and it is to be repeated: that lease is no longer handed out.
 func (l *leases) lost(ttl time.Duration, id clientv3.LeaseID, err error) bool {
 	if id == clientv3.NoLease || !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return false

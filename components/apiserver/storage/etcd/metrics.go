@@ -21,7 +21,8 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	labels := []string{"grpc_type", "grpc_service", "grpc_method"}
 	counter := func(name, help string, more ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_" + name, Help: help}, append(labels[:3:3], more...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_" + name, Help: help},
+			append(labels[:3:3], more...))
 	}
 	m := &Metrics{
 		started:  counter("started_total", "Calls that were begun."),
@@ -51,7 +52,8 @@ func names(full string) (service, method string) {
 	return service, method
 }
 
-func (m *Metrics) unary(ctx context.Context, full string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *Metrics) unary(ctx context.Context, full string, request, reply any, conn *grpc.ClientConn,
+	call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	service, method := names(full)
 	const kind = "unary"
 	m.started.WithLabelValues(kind, service, method).Inc()
@@ -64,7 +66,8 @@ func (m *Metrics) unary(ctx context.Context, full string, request, reply any, co
 	return err
 }
 
-func (m *Metrics) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, full string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (m *Metrics) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, full string,
+	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	service, method := names(full)
 	kind := "bidi_stream"
 	switch {
@@ -79,11 +82,12 @@ func (m *Metrics) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.
 		m.handled.WithLabelValues(kind, service, method, status.Code(err).String()).Inc()
 		return nil, err
 	}
-	return &countedStream{ClientStream: s, sent: m.sent.WithLabelValues(kind, service, method), received: m.received.WithLabelValues(kind, service, method),
-		ended: func(code string) { m.handled.WithLabelValues(kind, service, method, code).Inc() }}, nil
+	return &countedStream{ClientStream: s, sent: m.sent.WithLabelValues(kind, service, method),
+		received: m.received.WithLabelValues(kind, service, method),
+		ended:    func(code string) { m.handled.WithLabelValues(kind, service, method, code).Inc() }}, nil
 }
 
-// countedStream counts its messages; who receives sees its end.
+// countedStream counts its messages; the receiver sees its end.
 type countedStream struct {
 	grpc.ClientStream
 	sent, received prometheus.Counter

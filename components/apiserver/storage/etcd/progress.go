@@ -14,7 +14,8 @@ import (
 // Members of some versions, asked how far a watch is, tell of more than has come by it
 // (https://github.com/etcd-io/etcd/issues/15220, https://github.com/etcd-io/etcd/issues/17507).
 
-// progress is whether the answers of the members can be relied on: only if one is known whose can, and none whose can't.
+// progress is whether the answers of the members can be relied on: only if one is known whose can, and none whose
+// can't.
 type progress struct{ sound, unsound atomic.Bool }
 
 // TellsProgress tells whether requests for progress are answered rightly, as far as CheckProgress has found out.
@@ -73,7 +74,8 @@ func (p *progress) heard(ctx context.Context, endpoint, version string) {
 		return
 	}
 	p.unsound.Store(true)
-	klog.FromContext(ctx).Info("etcd doesn't tell rightly how far a watch is in this version; the newest is read from it, not from memory",
+	klog.FromContext(ctx).Info(
+		"etcd doesn't tell rightly how far a watch is in this version; the newest is read from it, not from memory",
 		"endpoint", endpoint, "version", version)
 }
 

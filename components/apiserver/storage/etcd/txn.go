@@ -9,18 +9,20 @@ import (
 	"google.golang.org/grpc"
 )
 
-// How transactions are called: as the client of etcd does with its own. It waits for a connection, and bounds what it sends a
-// little above what etcd takes.
+// How transactions are called: as the client of etcd does with its own. It waits for a connection, and bounds what it
+// sends a little above what etcd takes.
 var txnOptions = []grpc.CallOption{
 	grpc.WaitForReady(true), grpc.MaxCallSendMsgSize(2 << 20), grpc.MaxCallRecvMsgSize(math.MaxInt32),
 }
 
-// txn does one thing if key was last changed at a revision, which is 0 for a key that doesn't exist, and otherwise another, which may
-// be nil. Its client's own way to say that copies the value, and makes much garbage besides; the connection, and what is tried
-// again, are the same.
-func (s *Store) txn(ctx context.Context, key []byte, revision int64, then, otherwise *pb.RequestOp) (*pb.TxnResponse, error) {
+// txn does one thing if key was last changed at a revision, which is 0 for a key that doesn't exist, and otherwise
+// another, which may be nil. Its client's own way to say that copies the value, and makes much garbage besides; the
+// connection, and what is tried again, are the same.
+func (s *Store) txn(ctx context.Context, key []byte, revision int64, then, otherwise *pb.RequestOp) (*pb.TxnResponse,
+	error) {
 	request := &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}},
+		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD,
+			TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}},
 		Success: []*pb.RequestOp{then},
 	}
 	if otherwise != nil {
@@ -34,11 +36,13 @@ func (s *Store) txn(ctx context.Context, key []byte, revision int64, then, other
 }
 
 func put(key, value []byte, lease clientv3.LeaseID) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value, Lease: int64(lease)}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{
+		RequestPut: &pb.PutRequest{Key: key, Value: value, Lease: int64(lease)}}}
 }
 
 func remove(key []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
 }
 
 func get(key []byte) *pb.RequestOp {

@@ -40,8 +40,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) storage.W
 	return w
 }
 
-// RequestProgress implements storage.Store. A request reaches the watches of its own stream, which the client chooses by
-// the context's metadata: so it is made as that of the watches.
+// RequestProgress implements storage.Store. A request reaches the watches of its own stream, which the client chooses
+// by the context's metadata: so it is made as that of the watches.
 func (s *Store) RequestProgress(ctx context.Context) error {
 	return translate(s.client.RequestProgress(clientv3.WithRequireLeader(ctx)))
 }

@@ -15,7 +15,7 @@ func Start(t testing.TB, change ...func(*embed.Config)) (endpoint string) {
 	return Endpoint(Run(t, change...))
 }
 
-// Run is Start for who looks into the etcd.
+// Run is Start for tests that look into the etcd.
 func Run(t testing.TB, change ...func(*embed.Config)) *embed.Etcd {
 	t.Helper()
 	c := embed.NewConfig()

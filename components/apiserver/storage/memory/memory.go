@@ -16,11 +16,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// keptRevisions is how many revisions are kept at least, unless they are compacted. When there are twice as many the older
-// half goes, since history lies in memory here.
+// keptRevisions is how many revisions are kept at least, unless they are compacted. When there are twice as many the
+// older half goes, since history lies in memory here.
 const keptRevisions = 10_000
 
-// maxRequest is how many bytes a key and its value may have: etcd's default (--max-request-bytes), so that what fits here fits there.
+// maxRequest is how many bytes a key and its value may have: etcd's default (--max-request-bytes), so that what fits
+// here fits there.
 const maxRequest = 3 << 19
 
 // errTooLarge is in etcd's words, since clients know the failure by them.
@@ -78,8 +79,9 @@ func (r *record) at(revision int64) (storage.KeyValue, bool) {
 // New makes an empty store at revision 1, as a new etcd is. c times the ends of keys with a ttl; nil is the real clock.
 func New(c clock.WithTicker) *Store { return NewAt(c, 1) }
 
-// NewAt makes an empty store at a revision of the caller's choice. A store that follows another one of its kind must start
-// beyond it: clients that still hold a revision of the former life are then told that it is gone, and do not wait for it.
+// NewAt makes an empty store at a revision of the caller's choice. A store that follows another one of its kind must
+// start beyond it: clients that still hold a revision of the former life are then told that it is gone, and do not wait
+// for it.
 func NewAt(c clock.WithTicker, revision int64) *Store {
 	if c == nil {
 		c = clock.RealClock{}
@@ -290,7 +292,8 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 
 func (s *Store) compact(revision int64) {
 	s.compacted = revision
-	kept, _ := slices.BinarySearchFunc(s.log, revision, func(e storage.Event, r int64) int { return int(e.Revision - r) })
+	kept, _ := slices.BinarySearchFunc(s.log, revision,
+		func(e storage.Event, r int64) int { return int(e.Revision - r) })
 	s.log = slices.Clone(s.log[kept:])
 	var gone []*record
 	s.keys.Scan(func(r *record) bool {

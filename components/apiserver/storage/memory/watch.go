@@ -76,7 +76,8 @@ func (w *watcher) run(ctx context.Context, after int64, progress uint64) {
 
 // since returns the next events below prefix, the revision they reach, the count of progress requests, and what to wait
 // for; that is nil if there is more at once.
-func (s *Store) since(prefix string, after int64) (batch []storage.Event, next int64, progress uint64, changed <-chan struct{}, err error) {
+func (s *Store) since(prefix string, after int64) (batch []storage.Event, next int64, progress uint64,
+	changed <-chan struct{}, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {

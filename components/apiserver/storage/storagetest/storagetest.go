@@ -15,8 +15,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// patience is how long a condition may take before a test gives up.
-const patience = 30 * time.Second
+// conditionTimeout is how long a condition may take before a test gives up.
+const conditionTimeout = 30 * time.Second
 
 // Run checks the contract. fresh makes a store for one test and ends it with that test; stores may share their content,
 // since each test keeps to a prefix of its own.
@@ -38,7 +38,7 @@ func Run(t *testing.T, fresh func(t *testing.T) storage.Store) {
 		"TTL":                   ttl,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), conditionTimeout)
 			defer cancel()
 			check(t, &tester{Store: fresh(t), t: t, ctx: ctx, prefix: "/" + t.Name() + "/"})
 		})
@@ -289,7 +289,8 @@ func listAtRevision(t *testing.T, s *tester) {
 	for _, at := range []struct {
 		revision int64
 		want     []string
-	}{{a, []string{"a=1"}}, {b, []string{"a=1", "b=1"}}, {c, []string{"a=2", "b=1"}}, {d, []string{"a=2"}}, {0, []string{"a=2"}}} {
+	}{{a, []string{"a=1"}}, {b, []string{"a=1", "b=1"}}, {c, []string{"a=2", "b=1"}}, {d, []string{"a=2"}},
+		{0, []string{"a=2"}}} {
 		var got []string
 		for _, kv := range s.list(storage.Range{Revision: at.revision}).Items {
 			got = append(got, kv.Key[len(s.prefix):]+"="+string(kv.Value))

@@ -43,7 +43,7 @@ func watchUnderLoad(t *testing.T, s *tester) {
 		watches = append(watches, s.Watch(s.ctx, s.prefix, start))
 	}
 	var writing sync.WaitGroup
-	defer writing.Wait() // who watches may hear of a write before the writer does
+	defer writing.Wait() // watchers may see a write before the writer returns
 	for i := range writers {
 		writing.Go(func() {
 			for j := range each {

@@ -1,5 +1,5 @@
-// Package external has service account tokens signed by another process, which keeps the keys and is reached over a Unix
-// socket (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#external-token-signer).
+// Package external has service account tokens signed by another process, which keeps the keys and is reached over a
+// Unix socket (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#external-token-signer).
 package external
 
 import (
@@ -46,7 +46,8 @@ type Signer struct {
 	changed  func([]tokens.RemoteKey)
 }
 
-// Dial connects to the process that listens on a Unix socket, an abstract one if path begins with @, and fetches its keys.
+// Dial connects to the process that listens on a Unix socket, an abstract one if path begins with @, and fetches its
+// keys.
 func Dial(ctx context.Context, path string, c clock.WithTicker, register Register) (*Signer, error) {
 	s := &Signer{clock: c}
 	var err error
@@ -131,7 +132,7 @@ func (s *Signer) Run(ctx context.Context) error {
 		if err := s.Refresh(fetch); err == nil {
 			wait = s.Fresh()
 		} else if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Keeping the keys of service account tokens that were fetched last")
+			klog.FromContext(ctx).Error(err, "Failed to fetch service account token keys; keeping the last ones")
 		}
 		cancel()
 		timer.Reset(wait)
@@ -149,7 +150,8 @@ func (s *Signer) Refresh(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.next = s.clock.Now().Add(time.Duration(response.RefreshHintSeconds) * time.Second)
-		same := slices.EqualFunc(s.keys, keys, func(a, b tokens.RemoteKey) bool { return a.ID == b.ID && a.Hidden == b.Hidden && a.PKIX == b.PKIX })
+		same := slices.EqualFunc(s.keys, keys,
+			func(a, b tokens.RemoteKey) bool { return a.ID == b.ID && a.Hidden == b.Hidden && a.PKIX == b.PKIX })
 		s.keys = keys
 		if !same && s.changed != nil {
 			s.changed(keys)
@@ -187,7 +189,8 @@ func (s *Signer) fetch(ctx context.Context) ([]tokens.RemoteKey, *externaljwtv1.
 		if err != nil {
 			return nil, nil, fmt.Errorf("while parsing external public keys: %w", err)
 		}
-		keys = append(keys, tokens.RemoteKey{ID: k.KeyId, Key: public, PKIX: string(k.Key), Hidden: k.ExcludeFromOidcDiscovery})
+		keys = append(keys, tokens.RemoteKey{ID: k.KeyId, Key: public, PKIX: string(k.Key),
+			Hidden: k.ExcludeFromOidcDiscovery})
 	}
 	return keys, got, nil
 }

@@ -88,7 +88,8 @@ func (s *signer) FetchKeys(context.Context, *externaljwtv1.FetchKeysRequest) (*e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetches++
-	return &externaljwtv1.FetchKeysResponse{Keys: append([]*externaljwtv1.Key(nil), s.keys...), DataTimestamp: timestamppb.Now(), RefreshHintSeconds: s.hint}, nil
+	return &externaljwtv1.FetchKeysResponse{Keys: append([]*externaljwtv1.Key(nil), s.keys...),
+		DataTimestamp: timestamppb.Now(), RefreshHintSeconds: s.hint}, nil
 }
 
 func (s *signer) Metadata(context.Context, *externaljwtv1.MetadataRequest) (*externaljwtv1.MetadataResponse, error) {
@@ -118,8 +119,10 @@ func dial(t *testing.T, path string, c clock.WithTicker) (*Signer, *tokens.Token
 	}
 	t.Cleanup(s.Close)
 	store := &objectstest.Store{}
-	store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "1"}})
-	made, err := tokens.New(tokens.Config{Issuers: []string{"https://issuer"}, JWKSURI: "https://issuer/keys", Remote: s, Objects: store})
+	store.Put(corev1.Resource("serviceaccounts"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "1"}})
+	made, err := tokens.New(tokens.Config{Issuers: []string{"https://issuer"}, JWKSURI: "https://issuer/keys",
+		Remote: s, Objects: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +132,16 @@ func dial(t *testing.T, path string, c clock.WithTicker) (*Signer, *tokens.Token
 
 func request(t *testing.T, made *tokens.Tokens) (string, error) {
 	t.Helper()
-	r, err := made.Request(t.Context(), "a", "b", &authenticationv1.TokenRequest{}, func(runtime.Object) error { return nil })
+	r, err := made.Request(t.Context(), "a", "b", &authenticationv1.TokenRequest{},
+		func(runtime.Object) error { return nil })
 	if err != nil {
 		return "", err
 	}
 	return r.Status.Token, nil
 }
 
-// TestTokens are signed elsewhere and verified here, also by keys that came later; hidden keys verify, but are told to nobody.
+// TestTokens are signed elsewhere and verified here, also by keys that came later; hidden keys verify, but are not
+// published.
 func TestTokens(t *testing.T) {
 	remote, path := serve(t)
 	remote.rotate("old", true)
@@ -283,7 +288,8 @@ func TestBadSigners(t *testing.T) {
 		remote, path := serve(t)
 		remote.rotate("key", false)
 		spoil(remote)
-		if _, err := Dial(t.Context(), path, clock.RealClock{}, prometheus.NewRegistry().Register); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Dial(t.Context(), path, clock.RealClock{}, prometheus.NewRegistry().Register); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -291,7 +297,8 @@ func TestBadSigners(t *testing.T) {
 	remote.rotate("key", false)
 	remote.life = 599
 	s, _ := dial(t, path, clock.RealClock{})
-	if _, err := s.LongestLife(t.Context()); err == nil || !strings.Contains(err.Error(), "(599s) is less than acceptable (min 600s)") {
+	if _, err := s.LongestLife(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "(599s) is less than acceptable (min 600s)") {
 		t.Errorf("a short life: %v", err)
 	}
 }

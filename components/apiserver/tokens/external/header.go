@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/tokens"
 )
 
-// checkHeader refuses a header that says more, or less, than which key has signed and how, and one of a key that verifiers
-// elsewhere can't find.
+// checkHeader refuses a header that says more, or less, than which key has signed and how, and one of a key that
+// verifiers elsewhere can't find.
 func (s *Signer) checkHeader(ctx context.Context, encoded string) error {
 	text, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {
@@ -42,8 +42,10 @@ func (s *Signer) checkHeader(ctx context.Context, encoded string) error {
 	}
 	hidden, known := s.hidden(header.KeyID)
 	if !known {
-		if err := s.Refresh(ctx); err != nil { // no reason to withhold the token: it is those who verify it that need the key
-			klog.FromContext(ctx).Error(err, "Looking for the key by which a service account token was signed", "kid", header.KeyID)
+		// no reason to withhold the token: it is those who verify it that need the key
+		if err := s.Refresh(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to find key of externally signed service account token", "kid",
+				header.KeyID)
 		}
 		hidden, _ = s.hidden(header.KeyID)
 	}

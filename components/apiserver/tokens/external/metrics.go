@@ -25,16 +25,20 @@ type metrics struct {
 func newMetrics(register Register) (*metrics, error) {
 	m := &metrics{
 		fetchedAt: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_externaljwt_fetch_keys_success_timestamp", Help: "When keys were last fetched with success, in seconds since 1970.",
+			Name: "apiserver_externaljwt_fetch_keys_success_timestamp",
+			Help: "When keys were last fetched with success, in seconds since 1970.",
 		}, nil),
 		dataAt: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_externaljwt_fetch_keys_data_timestamp", Help: "How new the external signer says that its keys are, in seconds since 1970.",
+			Name: "apiserver_externaljwt_fetch_keys_data_timestamp",
+			Help: "How new the external signer says that its keys are, in seconds since 1970.",
 		}, nil),
 		fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_externaljwt_fetch_keys_request_total", Help: "Questions for keys, by the gRPC code of the answer.",
+			Name: "apiserver_externaljwt_fetch_keys_request_total",
+			Help: "Questions for keys, by the gRPC code of the answer.",
 		}, []string{"code"}),
 		signs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_externaljwt_sign_request_total", Help: "Tokens that were to be signed, by the gRPC code of the answer.",
+			Name: "apiserver_externaljwt_sign_request_total",
+			Help: "Tokens that were to be signed, by the gRPC code of the answer.",
 		}, []string{"code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "apiserver_externaljwt_request_duration_seconds",
@@ -42,10 +46,12 @@ func newMetrics(register Register) (*metrics, error) {
 			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"method", "code"}),
 	}
-	return m, errors.Join(register(m.fetchedAt), register(m.dataAt), register(m.fetches), register(m.signs), register(m.duration))
+	return m, errors.Join(register(m.fetchedAt), register(m.dataAt), register(m.fetches), register(m.signs),
+		register(m.duration))
 }
 
-func (m *metrics) measure(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *metrics) measure(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	start := time.Now()
 	err := call(ctx, method, req, reply, conn, opts...)
 	m.duration.WithLabelValues(method, codeOf(err)).Observe(time.Since(start).Seconds())

@@ -51,8 +51,8 @@ func NewClient(objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
-// updateStatus lets an update of a status change nothing but this and annotations, whatever came between it and what it was
-// made of.
+// updateStatus lets an update of a status change nothing but this and annotations, whatever came between it and what it
+// was made of.
 func updateStatus(held clienttesting.ObjectTracker, action clienttesting.Action) (bool, runtime.Object, error) {
 	update, ok := action.(clienttesting.UpdateAction)
 	if !ok || update.GetSubresource() != "status" {
@@ -80,7 +80,8 @@ func updateStatus(held clienttesting.ObjectTracker, action clienttesting.Action)
 
 // Start runs the controllers that makers make until the test ends, and waits for their end. Events go to the
 // returned recorder, which keeps up to 1000.
-func Start(t *testing.T, client *fake.Clientset, c clock.WithTicker, makers ...func(runner.Env) (runner.Controller, error)) *record.FakeRecorder {
+func Start(t *testing.T, client *fake.Clientset, c clock.WithTicker,
+	makers ...func(runner.Env) (runner.Controller, error)) *record.FakeRecorder {
 	t.Helper()
 	events := record.NewFakeRecorder(1000)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(runner.Strip))

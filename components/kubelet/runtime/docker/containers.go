@@ -21,7 +21,8 @@ import (
 const sandboxOOMScore = -998
 
 // CreateSandbox implements runtime.Runtime.
-func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (string, error) {
+func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (_ string, err error) {
+	defer e.observe("run_podsandbox", &err)()
 	host := &container.HostConfig{
 		IpcMode:     "shareable",
 		NetworkMode: container.NetworkMode(e.options.Network),
@@ -44,7 +45,8 @@ func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (
 }
 
 // newSandbox makes and starts a sandbox.
-func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spec *runtime.SandboxSpec) (string, error) {
+func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig,
+	spec *runtime.SandboxSpec) (string, error) {
 	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
 	for key, value := range spec.Labels {
 		if _, ours := labels[key]; !ours {
@@ -68,7 +70,7 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 	name := containerName(e.options.Node, spec.Pod, "POD", spec.Attempt)
 	id, err := e.create(ctx, name, config, host)
 	if errdefs.IsNotFound(err) { // the image is not there yet
-		if _, pullErr := e.Pull(ctx, spec.Image, nil); pullErr != nil {
+		if _, pullErr := e.Pull(ctx, spec.Image, runtime.Credential{}); pullErr != nil {
 			return "", fmt.Errorf("%w; %w", err, pullErr)
 		}
 		id, err = e.create(ctx, name, config, host)
@@ -84,13 +86,14 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 
 // startSandbox starts the sandbox. Where the machine forbids to protect a process from the OOM killer the engine
 // fails without telling that reason, so it is tried once more without, and the lesson kept if that helps.
-func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig, spec *runtime.SandboxSpec) (string, error) {
+func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig,
+	spec *runtime.SandboxSpec) (string, error) {
 	err := e.Start(ctx, id)
 	if err == nil {
 		return id, nil
 	}
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return "", err // given up: the engine may yet start it, and the next look at the pod finds it
+		return "", err // given up: the engine may still start it, and the next observation of the pod finds it
 	}
 	if removeErr := e.Remove(context.WithoutCancel(ctx), id); removeErr != nil {
 		return "", fmt.Errorf("%w (and remove it: %v)", err, removeErr)
@@ -100,7 +103,7 @@ func (e *Engine) startSandbox(ctx context.Context, id string, host *container.Ho
 	}
 	again := *host
 	again.OomScoreAdj = 0
-	// The containers that are made while the sandbox starts must not ask for what it couldn't get.
+	// Containers that are created while the sandbox starts must not request what it couldn't get.
 	first := e.noNegativeOOM.CompareAndSwap(false, true)
 	id, err = e.newSandbox(ctx, &again, spec)
 	switch {
@@ -120,7 +123,8 @@ func (e *Engine) oomScore(score int) int {
 }
 
 // create makes a container. A leftover of the same name, from a call whose answer was lost, is replaced.
-func (e *Engine) create(ctx context.Context, name string, config *container.Config, host *container.HostConfig) (string, error) {
+func (e *Engine) create(ctx context.Context, name string, config *container.Config,
+	host *container.HostConfig) (string, error) {
 	ctx, cancel := bounded(ctx, 0)
 	defer cancel()
 	options := client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
@@ -144,7 +148,8 @@ func (e *Engine) create(ctx context.Context, name string, config *container.Conf
 }
 
 // CreateContainer implements runtime.Runtime.
-func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpec) (string, error) {
+func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpec) (_ string, err error) {
+	defer e.observe("create_container", &err)()
 	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
 	labels[labelType] = typeContainer
 	labels[labelContainer] = spec.Name
@@ -199,6 +204,24 @@ func (e *Engine) hostConfig(spec *runtime.ContainerSpec) *container.HostConfig {
 	if spec.MemoryBytes > 0 && e.swap {
 		host.MemorySwap = spec.MemoryBytes // memory and swap together: no swap
 	}
+	for _, d := range spec.Devices {
+		permissions := "mrw"
+		if d.ReadOnly {
+			permissions = "mr"
+		}
+		if d.Permissions != "" {
+			permissions = d.Permissions
+		}
+		host.Devices = append(host.Devices, container.DeviceMapping{
+			PathOnHost: d.Source, PathInContainer: d.Target, CgroupPermissions: permissions,
+		})
+	}
+	if len(spec.CDI) > 0 {
+		host.DeviceRequests = []container.DeviceRequest{{Driver: "cdi", DeviceIDs: spec.CDI}}
+	}
+	if len(spec.DeviceAnnotations) > 0 {
+		host.Annotations = spec.DeviceAnnotations
+	}
 	if spec.PidsLimit > 0 {
 		host.PidsLimit = &spec.PidsLimit
 	}
@@ -239,7 +262,8 @@ func securityOptions(spec *runtime.ContainerSpec) []string {
 func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 	mounts := make([]mount.Mount, 0, len(wanted))
 	for _, m := range wanted {
-		// Left to the engine it is private, except for what holds the engine's own files, which it can't share in any way but its own.
+		// Left to the engine it is private, except for what holds the engine's own files, which it can't share in any
+		// way but its own.
 		bind := &mount.BindOptions{Propagation: mount.Propagation(m.Propagation)}
 		if m.ReadOnly && e.atLeast(44) {
 			bind.ReadOnlyNonRecursive = !m.RecursiveReadOnly
@@ -255,9 +279,10 @@ func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 // startGrace is what a start that is under way may take after its context ended.
 const startGrace = 2 * time.Second
 
-// Start implements runtime.Runtime. What was begun is done, though ctx ends: the engine counts a start whose client went
-// away as failed, and a container that failed to start may be its pod's end.
-func (e *Engine) Start(ctx context.Context, id string) error {
+// Start implements runtime.Runtime. A start is completed even when ctx ends: the engine counts a start whose client
+// went away as failed, and a container that failed to start may be its pod's end.
+func (e *Engine) Start(ctx context.Context, id string) (err error) {
+	defer e.observe("start_container", &err)()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -270,27 +295,29 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 			cancel()
 		}
 	})()
-	_, err := e.api.ContainerStart(begun, id, client.ContainerStartOptions{})
+	_, err = e.api.ContainerStart(begun, id, client.ContainerStartOptions{})
 	return mark(err)
 }
 
 // Resize implements runtime.Runtime.
-func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) error {
+func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) (err error) {
+	defer e.observe("update_container_resources", &err)()
 	ctx, cancel := bounded(ctx, 0)
 	defer cancel()
-	wanted := container.Resources{CPUShares: r.CPUShares, CPUQuota: r.CPUQuota, CPUPeriod: r.CPUPeriod, Memory: r.MemoryBytes}
+	wanted := container.Resources{CPUShares: r.CPUShares, CPUQuota: r.CPUQuota, CPUPeriod: r.CPUPeriod,
+		Memory: r.MemoryBytes}
 	if r.MemoryBytes > 0 && e.swap {
 		wanted.MemorySwap = r.MemoryBytes // as when it was made: no swap
 	}
-	_, err := e.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &wanted})
+	_, err = e.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &wanted})
 	return mark(err)
 }
 
 // Stop implements runtime.Runtime.
-func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
+func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) (err error) {
+	defer e.observe("stop_container", &err)()
 	ctx, cancel := bounded(ctx, max(0, grace))
 	defer cancel()
-	var err error
 	if grace <= 0 {
 		_, err = e.api.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
 	} else {
@@ -304,10 +331,11 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
 // Remove implements runtime.Runtime.
-func (e *Engine) Remove(ctx context.Context, id string) error {
+func (e *Engine) Remove(ctx context.Context, id string) (err error) {
+	defer e.observe("remove_container", &err)()
 	ctx, cancel := bounded(ctx, 0)
 	defer cancel()
-	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true, Force: true})
+	_, err = e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true, Force: true})
 	if errdefs.IsNotFound(err) || (errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")) {
 		err = nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/moby/moby/client"
 
@@ -24,8 +25,12 @@ type Options struct {
 	Node     string // containers are labelled with it: several nodes may share an engine
 	Network  string // name of the pod network
 	Bridge   string // name of its bridge on the machine; empty lets the engine choose
-	// Labels are put on every container and network beside the kubelet's own.
+	// Labels are added to every container and network in addition to the kubelet's own.
 	Labels map[string]string
+	// PullProgressDeadline ends a pull that makes no progress for so long; 0 is never.
+	PullProgressDeadline time.Duration
+	// Observe, if set, is told of each operation, by the name that upstream's kubelet has for it.
+	Observe func(operation string, took time.Duration, err error)
 }
 
 // Engine is a Docker engine seen as a runtime.
@@ -35,6 +40,7 @@ type Engine struct {
 	info    runtime.Info
 	swap    bool // the engine can limit swap
 	version string
+	root    string // the engine's directory, where images are
 
 	// noNegativeOOM is learnt: the machine may lack the right to protect a process from the OOM killer.
 	noNegativeOOM atomic.Bool
@@ -61,6 +67,15 @@ func New(ctx context.Context, options Options) (*Engine, error) {
 	return e, nil
 }
 
+// observe begins an operation, and returns what tells of its end.
+func (e *Engine) observe(operation string, err *error) func() {
+	if e.options.Observe == nil {
+		return func() {}
+	}
+	began := time.Now()
+	return func() { e.options.Observe(operation, time.Since(began), *err) }
+}
+
 // Close ends the connections to the engine; containers go on.
 func (e *Engine) Close() error { return e.api.Close() }
 
@@ -71,7 +86,7 @@ func (e *Engine) discover(ctx context.Context) error {
 	}
 	info := answer.Info
 	e.version = e.api.ClientVersion()
-	e.swap = info.SwapLimit
+	e.swap, e.root = info.SwapLimit, info.DockerRootDir
 	e.info = runtime.Info{
 		Name:            "docker",
 		Version:         info.ServerVersion,
@@ -82,12 +97,23 @@ func (e *Engine) discover(ctx context.Context) error {
 		MemoryBytes:     info.MemTotal,
 		CgroupDriver:    info.CgroupDriver,
 		CgroupVersion:   info.CgroupVersion,
+
+		RecursiveReadOnly: e.atLeast(44) && setsMountsRecursively(info.KernelVersion),
 	}
 	return nil
 }
 
-// mayProtect tells whether this process, and so an engine beside it, may protect processes from the OOM killer,
-// which takes CAP_SYS_RESOURCE. Where that can't be read it is tried.
+// setsMountsRecursively tells whether a kernel of that version has mount_setattr(2), which Linux 5.12 brought.
+func setsMountsRecursively(kernel string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(kernel, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 5 || major == 5 && minor >= 12
+}
+
+// mayProtect tells whether this process, and so an engine in the same container, may protect processes from the OOM
+// killer, which takes CAP_SYS_RESOURCE. Where that can't be read it is tried.
 func mayProtect() bool {
 	const sysResource = 24
 	data, err := os.ReadFile("/proc/self/status")
@@ -115,7 +141,8 @@ func goArch(machine string) string {
 }
 
 // Info implements runtime.Runtime.
-func (e *Engine) Info(ctx context.Context) (runtime.Info, error) {
+func (e *Engine) Info(ctx context.Context) (_ runtime.Info, err error) {
+	defer e.observe("status", &err)()
 	if _, err := e.api.Ping(ctx, client.PingOptions{}); err != nil {
 		return runtime.Info{}, err
 	}

@@ -60,7 +60,9 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -74,8 +76,24 @@ func main() {
 		fmt.Fprintln(os.Stderr, "to stderr")
 		code, _ := strconv.Atoi(os.Args[3])
 		os.Exit(code)
+	case "count":
+		lines, _ := strconv.Atoi(os.Args[2])
+		for i := range lines {
+			fmt.Printf("line %d of those that are counted\n", i)
+			if i%1000 == 999 {
+				fmt.Println(strings.Repeat("x", 40000))
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
 	case "copy":
 		io.Copy(os.Stdout, os.Stdin)
+	case "device":
+		device, err := os.OpenFile(os.Args[2], os.O_RDWR, 0)
+		if err == nil {
+			_, err = device.Write([]byte("x"))
+		}
+		content, _ := os.ReadFile(os.Args[3])
+		fmt.Println(os.Getenv("WIDGET"), string(content), err)
 	}
 }
 `
@@ -101,7 +119,8 @@ func endpoint() string {
 func engine(t *testing.T) *Engine {
 	t.Helper()
 	e, err := New(t.Context(), Options{
-		Endpoint: endpoint(), Node: name() + "-" + strings.ToLower(t.Name()), Network: name(), Labels: map[string]string{owner: "runtime-test"},
+		Endpoint: endpoint(), Node: name() + "-" + strings.ToLower(t.Name()), Network: name(),
+		Labels: map[string]string{owner: "runtime-test"},
 	})
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -137,6 +156,12 @@ func build(t *testing.T, e *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	importImage(t, e, data, image())
+}
+
+// importImage makes an image of one file, the program.
+func importImage(t *testing.T, e *Engine, data []byte, ref string) {
+	t.Helper()
 	var archive bytes.Buffer
 	files := tar.NewWriter(&archive)
 	if err := files.WriteHeader(&tar.Header{Name: "program", Mode: 0o755, Size: int64(len(data))}); err != nil {
@@ -148,7 +173,8 @@ func build(t *testing.T, e *Engine) {
 	if err := files.Close(); err != nil {
 		t.Fatal(err)
 	}
-	imported, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &archive, SourceName: "-"}, image(),
+	imported, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &archive,
+		SourceName: "-"}, ref,
 		client.ImageImportOptions{Changes: []string{`ENTRYPOINT ["/program"]`, `CMD ["sleep"]`}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +187,46 @@ func build(t *testing.T, e *Engine) {
 
 func TestContract(t *testing.T) {
 	e := engine(t)
-	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image(), Image: image(), Sleep: []string{"sleep"}, PodCIDRs: []string{podRange(t, e)}})
+	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image(), Image: image(), Sleep: []string{"sleep"},
+		PodCIDRs: []string{podRange(t, e)}, Spare: spare(t, e),
+		Program: runtimetest.Program{Image: testImage(t, e), Path: "/program"}})
+}
+
+// testImage makes an image of the suite's test program.
+func testImage(t *testing.T, e *Engine) string {
+	t.Helper()
+	binary, ref := filepath.Join(t.TempDir(), "testimage"), name()+":testimage"
+	command := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", binary,
+		"quintet.dev/quintet/cmd/testimage")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importImage(t, e, data, ref)
+	t.Cleanup(func() {
+		_, _ = e.api.ImageRemove(context.Background(), ref, client.ImageRemoveOptions{Force: true})
+	})
+	return ref
+}
+
+// spare makes an image with two names.
+func spare(t *testing.T, e *Engine) [2]string {
+	t.Helper()
+	names := [2]string{name() + ":spare", name() + "-too:spare"}
+	importImage(t, e, []byte("nothing to run"), names[0])
+	if _, err := e.api.ImageTag(t.Context(), client.ImageTagOptions{Source: names[0], Target: names[1]}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // where the test ended before it removed the image
+		for _, name := range names {
+			_, _ = e.api.ImageRemove(context.Background(), name, client.ImageRemoveOptions{})
+		}
+	})
+	return names
 }
 
 // run makes a pod with one container and returns its ID.
@@ -176,7 +241,8 @@ func run(t *testing.T, e *Engine, change func(*runtime.ContainerSpec), args ...s
 	}
 	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	spec := &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Args: args, LogMaxSize: "1m",
+		LogMaxFiles: 1,
 	}
 	if change != nil {
 		change(spec)
@@ -231,18 +297,23 @@ func TestExec(t *testing.T) {
 	e := engine(t)
 	_, id := run(t, e, nil, "sleep")
 	var stdout, stderr bytes.Buffer
-	code, err := e.Exec(t.Context(), id, runtime.ExecOptions{Command: []string{"/program", "say", "hi", "4"}, Stdout: &stdout, Stderr: &stderr})
+	code, err := e.Exec(t.Context(), id, runtime.ExecOptions{Command: []string{"/program", "say", "hi", "4"},
+		Stdout: &stdout, Stderr: &stderr})
 	if err != nil || code != 4 || stdout.String() != "hi\n" || stderr.String() != "to stderr\n" {
 		t.Errorf("code %d, stdout %q, stderr %q, %v", code, stdout.String(), stderr.String(), err)
 	}
 	stdout.Reset()
-	code, err = e.Exec(t.Context(), id, runtime.ExecOptions{Command: []string{"/program", "copy"}, Stdin: strings.NewReader("through"), Stdout: &stdout})
+	code, err = e.Exec(t.Context(), id,
+		runtime.ExecOptions{Command: []string{"/program", "copy"}, Stdin: strings.NewReader("through"),
+			Stdout: &stdout})
 	if err != nil || code != 0 || stdout.String() != "through" {
 		t.Errorf("copy: code %d, stdout %q, %v", code, stdout.String(), err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := e.Exec(ctx, id, runtime.ExecOptions{Command: []string{"/program", "sleep"}, Stdout: &stdout}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.Exec(ctx, id,
+		runtime.ExecOptions{Command: []string{"/program", "sleep"}, Stdout: &stdout}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("a command that takes too long: %v", err)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -270,7 +341,8 @@ func TestStartFailureIsToldInTheContainer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	id, err := e.CreateContainer(ctx, &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Command: []string{"/absent"},
+		LogMaxSize: "1m", LogMaxFiles: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +373,8 @@ func TestMountsAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := answer.Container.HostConfig
-	if host.Memory != 64<<20 || host.CPUShares != 512 || host.CPUQuota != 50000 || !host.ReadonlyRootfs || len(host.Mounts) != 1 || !host.Mounts[0].ReadOnly {
+	if host.Memory != 64<<20 || host.CPUShares != 512 || host.CPUQuota != 50000 || !host.ReadonlyRootfs ||
+		len(host.Mounts) != 1 || !host.Mounts[0].ReadOnly {
 		t.Errorf("got %+v", host)
 	}
 }
@@ -313,7 +386,8 @@ func TestAttachToWhatHasEnded(t *testing.T) {
 	await(t, e, uid)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := e.Attach(ctx, id, runtime.ExecOptions{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
+	err := e.Attach(ctx, id, runtime.ExecOptions{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{},
+		Stderr: &bytes.Buffer{}})
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("got %v", err)
 	}
@@ -322,7 +396,8 @@ func TestAttachToWhatHasEnded(t *testing.T) {
 // The whole machine can be mounted, the engine's own files among it.
 func TestTheRootIsMounted(t *testing.T) {
 	e := engine(t)
-	uid, _ := run(t, e, func(s *runtime.ContainerSpec) { s.Mounts = []runtime.Mount{{Source: "/", Target: "/host"}} }, "say", "hello", "0")
+	uid, _ := run(t, e, func(s *runtime.ContainerSpec) { s.Mounts = []runtime.Mount{{Source: "/", Target: "/host"}} },
+		"say", "hello", "0")
 	if c := await(t, e, uid); c.ExitCode != 0 || c.StartErr != "" {
 		t.Errorf("got %+v", c)
 	}
@@ -343,7 +418,8 @@ func TestDisk(t *testing.T) {
 	if err := files.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.api.CopyToContainer(t.Context(), id, client.CopyToContainerOptions{DestinationPath: "/", Content: &archive}); err != nil {
+	if _, err := e.api.CopyToContainer(t.Context(), id,
+		client.CopyToContainerOptions{DestinationPath: "/", Content: &archive}); err != nil {
 		t.Fatal(err)
 	}
 	usage, err := e.Disk(t.Context(), id)

@@ -42,7 +42,8 @@ func (e *Engine) setNetwork(ctx context.Context, subnets []netip.Prefix) error {
 		return nil
 	case err == nil:
 		if _, err := e.api.NetworkRemove(ctx, found.Network.ID, client.NetworkRemoveOptions{}); err != nil {
-			return fmt.Errorf("network %s has other subnets than %v and can't be removed: %w", e.options.Network, subnets, err)
+			return fmt.Errorf("network %s has other subnets than %v and can't be removed: %w", e.options.Network,
+				subnets, err)
 		}
 	case !errdefs.IsNotFound(err):
 		return err
@@ -83,7 +84,8 @@ func (e *Engine) networkOptions(subnets []netip.Prefix) client.NetworkCreateOpti
 	has4, has6 := false, false
 	for _, subnet := range subnets {
 		has4, has6 = has4 || subnet.Addr().Is4(), has6 || subnet.Addr().Is6()
-		options.IPAM.Config = append(options.IPAM.Config, network.IPAMConfig{Subnet: subnet, Gateway: subnet.Addr().Next()})
+		options.IPAM.Config = append(options.IPAM.Config,
+			network.IPAMConfig{Subnet: subnet, Gateway: subnet.Addr().Next()})
 	}
 	if has6 {
 		options.EnableIPv6 = &has6

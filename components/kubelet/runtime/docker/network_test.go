@@ -89,7 +89,8 @@ func TestPodOfBothFamilies(t *testing.T) {
 	}
 	pod := runtime.PodRef{UID: "dual", Namespace: "ns", Name: "dual"}
 	ports := []v1.ContainerPort{{HostPort: 80, ContainerPort: 8080}}
-	id, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: pod, Image: image(), Hostname: "dual", Ports: ports})
+	id, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: pod, Image: image(), Hostname: "dual",
+		Ports: ports})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ import (
 const inspections = 8
 
 // Pods implements runtime.Runtime.
-func (e *Engine) Pods(ctx context.Context) ([]runtime.Pod, error) {
+func (e *Engine) Pods(ctx context.Context) (_ []runtime.Pod, err error) {
+	defer e.observe("list_containers", &err)()
 	e.mu.Lock()
 	before := slices.Collect(maps.Keys(e.finished))
 	e.mu.Unlock()
@@ -53,7 +54,8 @@ func (e *Engine) forgetRemoved(finished []string, pods []runtime.Pod) {
 }
 
 // Pod implements runtime.Runtime.
-func (e *Engine) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
+func (e *Engine) Pod(ctx context.Context, uid types.UID) (_ runtime.Pod, err error) {
+	defer e.observe("list_containers", &err)()
 	pods, err := e.list(ctx, client.Filters{}.Add("label", labelNode+"="+e.options.Node, labelPodUID+"="+string(uid)))
 	if err != nil || len(pods) == 0 {
 		return runtime.Pod{UID: uid}, err
@@ -109,7 +111,8 @@ func (e *Engine) assemble(summaries []container.Summary, containers []runtime.Co
 	result := make([]runtime.Pod, 0, len(order))
 	for _, uid := range order {
 		pod := pods[uid]
-		slices.SortStableFunc(pod.Sandboxes, func(a, b runtime.Sandbox) int { return cmp.Compare(b.Attempt, a.Attempt) })
+		slices.SortStableFunc(pod.Sandboxes,
+			func(a, b runtime.Sandbox) int { return cmp.Compare(b.Attempt, a.Attempt) })
 		slices.SortStableFunc(pod.Containers, func(a, b runtime.Container) int {
 			return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.Created.Compare(a.Created))
 		})
@@ -154,8 +157,8 @@ func (e *Engine) container(ctx context.Context, summary *container.Summary) (run
 		}
 	}
 	answer, err := e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
-	for deadline := time.Now().Add(oomPatience); err == nil && mayBeOOM(&answer.Container) && time.Now().Before(deadline); {
-		time.Sleep(oomPatience / 15)
+	for deadline := time.Now().Add(oomTimeout); err == nil && mayBeOOM(&answer.Container) && time.Now().Before(deadline); {
+		time.Sleep(oomTimeout / 15)
 		answer, err = e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
 	}
 	if errdefs.IsNotFound(err) {
@@ -173,14 +176,15 @@ func (e *Engine) container(ctx context.Context, summary *container.Summary) (run
 	return c, nil
 }
 
-// oomPatience is how long the engine may take to learn why a container was killed.
-const oomPatience = 300 * time.Millisecond
+// oomTimeout is how long the engine may take to learn why a container was killed.
+const oomTimeout = 300 * time.Millisecond
 
-// mayBeOOM reports whether a container may have been killed for want of memory though the engine does not say so (yet): it
-// hears of the kill and of the cause on two ways, in either order.
+// mayBeOOM reports whether a container may have been killed for want of memory though the engine does not say so (yet):
+// the kill and its cause are reported by two events, in either order.
 func mayBeOOM(in *container.InspectResponse) bool {
 	const killed = 128 + 9
-	return in.State != nil && stateOf(in.State.Status) == runtime.Exited && in.State.ExitCode == killed && !in.State.OOMKilled &&
+	return in.State != nil && stateOf(in.State.Status) == runtime.Exited && in.State.ExitCode == killed &&
+		!in.State.OOMKilled &&
 		in.HostConfig != nil && in.HostConfig.Memory > 0
 }
 
@@ -202,7 +206,8 @@ func translate(in *container.InspectResponse) runtime.Container {
 		c.MemoryRequest = request // a container of an earlier kubelet has no such label
 	}
 	if h := in.HostConfig; h != nil {
-		c.Resources = runtime.Resources{CPUShares: h.CPUShares, CPUQuota: h.CPUQuota, CPUPeriod: h.CPUPeriod, MemoryBytes: h.Memory}
+		c.Resources = runtime.Resources{CPUShares: h.CPUShares, CPUQuota: h.CPUQuota, CPUPeriod: h.CPUPeriod,
+			MemoryBytes: h.Memory}
 	}
 	if in.State == nil {
 		c.State = runtime.Created
@@ -218,7 +223,8 @@ func translate(in *container.InspectResponse) runtime.Container {
 		c.ExitCode = in.State.ExitCode
 		c.OOMKilled = in.State.OOMKilled
 	}
-	if in.State.Error != "" && c.Started.IsZero() && !givenUp(in.State.Error) { // the engine leaves it "created" when its start failed
+	if in.State.Error != "" && c.Started.IsZero() && !givenUp(in.State.Error) {
+		// the engine leaves it "created" when its start failed
 		c.State, c.StartErr, c.ExitCode = runtime.Exited, in.State.Error, cmp.Or(in.State.ExitCode, notStarted)
 		c.Finished = c.Created
 	}
@@ -228,7 +234,7 @@ func translate(in *container.InspectResponse) runtime.Container {
 // notStarted is the exit code of a container that could not be started where the engine names none.
 const notStarted = 128
 
-// givenUp tells of a start that was not refused: the kubelet that asked for it went away. It is tried again.
+// givenUp tells that a start did not fail: the kubelet that requested it ended. It is retried.
 func givenUp(failure string) bool { return strings.Contains(failure, context.Canceled.Error()) }
 
 // parseTime reads the engine's time; it writes "0001-01-01T00:00:00Z" for never, which is Go's zero time.

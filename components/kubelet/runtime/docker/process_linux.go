@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killProcess kills a process of a container. The engine's number of it means another process, or none, where the engine
-// runs in another process namespace: the process has to be in the container's control group.
+// killProcess kills a process of a container. The engine's number of it means another process, or none, where the
+// engine runs in another process namespace: the process has to be in the container's control group.
 func killProcess(pid int, container string) error {
 	process, err := os.FindProcess(pid) // refers to this process, even if it ends and another gets its number
 	if err != nil {

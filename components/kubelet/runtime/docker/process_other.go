@@ -10,9 +10,11 @@ import (
 )
 
 func killProcess(int, string) error {
-	return fmt.Errorf("kill a process of a container: %w: the kubelet must run on Linux, beside the engine", errors.ErrUnsupported)
+	return fmt.Errorf("kill a process of a container: %w: the kubelet must run on Linux, beside the engine",
+		errors.ErrUnsupported)
 }
 
 func dialInNamespace(context.Context, string, int32) (net.Conn, error) {
-	return nil, fmt.Errorf("enter the pod's network: %w: the kubelet must run on Linux, beside the engine", errors.ErrUnsupported)
+	return nil, fmt.Errorf("enter the pod's network: %w: the kubelet must run on Linux, beside the engine",
+		errors.ErrUnsupported)
 }

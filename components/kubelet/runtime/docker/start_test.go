@@ -70,7 +70,8 @@ func pretend(t *testing.T, start func(score int) error) (*Engine, *pretended) {
 	return e, api
 }
 
-// The engine takes a start whose client goes away for one that failed, and a pod that isn't restarted would fail with it.
+// The engine takes a start whose client goes away for one that failed, and a pod that isn't restarted would fail with
+// it.
 func TestStartIsNotGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	e, _ := pretend(t, func(int) error {
@@ -89,7 +90,7 @@ func TestStartIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A sandbox is not removed from under an engine that starts it: its pod, which goes on, would need another at once.
+// A sandbox is not removed while the engine starts it: its pod, which continues, would need another at once.
 func TestSandboxIsNotGivenUp(t *testing.T) {
 	for name, answer := range map[string]error{"started": nil, "failed": errors.New("too late")} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,8 @@ func TestSandboxIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A machine that forbids to protect a sandbox forbids it for the containers that are made while the sandbox starts, too.
+// A machine that forbids to protect a sandbox forbids it for the containers that are made while the sandbox starts,
+// too.
 func TestContainersMadeMeanwhileKnowWhatTheSandboxLearnt(t *testing.T) {
 	for name, forbids := range map[string]func(score int) error{
 		"protection": func(score int) error {
@@ -124,7 +126,8 @@ func TestContainersMadeMeanwhileKnowWhatTheSandboxLearnt(t *testing.T) {
 			e, api := pretend(t, forbids)
 			var last string
 			_, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Image: "i", Created: func(sandbox string) {
-				id, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{ImageID: "i", SandboxID: sandbox, OOMScoreAdjust: -997})
+				id, err := e.CreateContainer(t.Context(),
+					&runtime.ContainerSpec{ImageID: "i", SandboxID: sandbox, OOMScoreAdjust: -997})
 				if err != nil {
 					t.Error(err)
 				}

@@ -23,7 +23,8 @@ func (e *Engine) Logs(ctx context.Context, id string, options runtime.LogOptions
 		return mark(err)
 	}
 	wanted := client.ContainerLogsOptions{
-		ShowStdout: stdout != nil, ShowStderr: stderr != nil, Follow: options.Follow, Timestamps: options.Timestamps, Tail: "all",
+		ShowStdout: stdout != nil, ShowStderr: stderr != nil, Follow: options.Follow, Timestamps: options.Timestamps,
+		Tail: "all",
 	}
 	if !options.Since.IsZero() {
 		wanted.Since = options.Since.Format(time.RFC3339Nano)
@@ -51,7 +52,8 @@ func (e *Engine) Logs(ctx context.Context, id string, options runtime.LogOptions
 }
 
 // Exec implements runtime.Streams.
-func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOptions) (int, error) {
+func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOptions) (_ int, err error) {
+	defer e.observe("exec", &err)()
 	created, err := e.api.ExecCreate(ctx, id, client.ExecCreateOptions{
 		Cmd:          options.Command,
 		TTY:          options.TTY,
@@ -69,7 +71,8 @@ func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOption
 	done := make(chan struct{})
 	defer close(done)
 	go resize(done, options.Resize, func(size runtime.Size) {
-		_, _ = e.api.ExecResize(ctx, created.ID, client.ExecResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
+		_, _ = e.api.ExecResize(ctx, created.ID,
+			client.ExecResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
 	})
 	if err := connect(ctx, &attached.HijackedResponse, options); err != nil {
 		e.killLate(ctx, id, created.ID)
@@ -82,24 +85,40 @@ func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOption
 	return code, err
 }
 
-// killLate kills the process of a command whose deadline passed, as container runtimes do; the engine has no request for
-// that. A command whose client went away goes on.
+// killLate kills the process of a command whose deadline passed, as container runtimes do; the engine has no request
+// for that. A command whose client disconnected continues.
 func (e *Engine) killLate(ctx context.Context, container, exec string) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return
 	}
 	ctx, cancel := bounded(context.WithoutCancel(ctx), 0)
 	defer cancel()
-	state, err := e.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
+	state, err := e.begun(ctx, exec)
 	if err == nil && state.Running && state.PID > 0 {
 		err = killProcess(state.PID, container)
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Process of a command that timed out can't be killed", "containerID", container)
+		klog.FromContext(ctx).Error(err, "Process of a command that timed out can't be killed",
+			"containerID", container)
 	}
 }
 
-// exitCode asks for the code of a command whose streams ended; the engine may need a moment to know it.
+// begun waits until a command has a process, or could not get one: a deadline may pass before the engine has made it.
+func (e *Engine) begun(ctx context.Context, exec string) (client.ExecInspectResult, error) {
+	for {
+		state, err := e.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
+		if err != nil || state.PID > 0 || state.ExitCode != 0 {
+			return state, err
+		}
+		select {
+		case <-ctx.Done():
+			return state, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// exitCode returns the exit code of a command whose streams ended; the engine may need a moment to know it.
 func (e *Engine) exitCode(ctx context.Context, exec string) (int, error) {
 	for delay := time.Millisecond; ; delay = min(2*delay, 100*time.Millisecond) {
 		state, err := e.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
@@ -118,7 +137,8 @@ func (e *Engine) exitCode(ctx context.Context, exec string) (int, error) {
 }
 
 // Attach implements runtime.Streams.
-func (e *Engine) Attach(ctx context.Context, id string, options runtime.ExecOptions) error {
+func (e *Engine) Attach(ctx context.Context, id string, options runtime.ExecOptions) (err error) {
+	defer e.observe("attach", &err)()
 	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{
 		Stream: true, Stdin: options.Stdin != nil, Stdout: options.Stdout != nil, Stderr: options.Stderr != nil,
 	})
@@ -128,9 +148,11 @@ func (e *Engine) Attach(ctx context.Context, id string, options runtime.ExecOpti
 	done := make(chan struct{})
 	defer close(done)
 	go resize(done, options.Resize, func(size runtime.Size) {
-		_, _ = e.api.ContainerResize(ctx, id, client.ContainerResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
+		_, _ = e.api.ContainerResize(ctx, id,
+			client.ContainerResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
 	})
-	// The engine ends the stream with the container, but a stream of one that has ended already it keeps for the next start.
+	// The engine ends the stream with the container, but a stream of one that has ended already it keeps for the next
+	// start.
 	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
 		attached.Close()

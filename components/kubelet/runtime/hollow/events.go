@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// queue holds, for one watcher, the pods that changed and were not told yet. Each is told once.
+// queue holds, for one watcher, the changed pods that were not delivered yet. Each is delivered once.
 type queue struct {
 	order  []types.UID
 	queued map[types.UID]bool

@@ -24,6 +24,10 @@ const (
 	RunFor = "hollow.quintet.dev/run-for"
 	// ExitCode is what containers that end by themselves exit with; unset is 0.
 	ExitCode = "hollow.quintet.dev/exit-code"
+	// CPU is how many cores each container uses while it runs, and Memory its working set in bytes, as quantities
+	// greater than 0; unset is a little.
+	CPU    = "hollow.quintet.dev/cpu"
+	Memory = "hollow.quintet.dev/memory"
 )
 
 // Options describe the pretended machine.
@@ -47,11 +51,16 @@ type Engine struct {
 	timers  map[string]clock.Timer
 	logs    map[string]string
 	watches map[chan types.UID]*queue
+	started time.Time
+	removed time.Duration     // CPU time of containers that are no more
+	pulled  map[string]string // references of images, by ID
+	gone    map[string]bool   // IDs of images that were removed
 }
 
 type script struct {
 	runFor time.Duration
 	code   int
+	load   load
 }
 
 var _ runtime.Engine = (*Engine)(nil)
@@ -67,14 +76,20 @@ func New(options Options) *Engine {
 		timers:  map[string]clock.Timer{},
 		logs:    map[string]string{},
 		watches: map[chan types.UID]*queue{},
+		started: options.Clock.Now(),
+		pulled:  map[string]string{},
+		gone:    map[string]bool{},
 	}
 }
 
 // Info implements runtime.Runtime.
 func (e *Engine) Info(context.Context) (runtime.Info, error) {
 	return runtime.Info{
-		Name: "hollow", Version: "1.0.0", KernelVersion: "0.0.0-hollow", OperatingSystem: "Hollow", Architecture: "amd64",
-		CPUs: e.options.CPUs, MemoryBytes: e.options.MemoryBytes, CgroupDriver: "cgroupfs", CgroupVersion: "2",
+		Name: "hollow", Version: "1.0.0", KernelVersion: "0.0.0-hollow", OperatingSystem: "Hollow",
+		Architecture: "amd64",
+		CPUs:         e.options.CPUs, MemoryBytes: e.options.MemoryBytes, CgroupDriver: "cgroupfs", CgroupVersion: "2",
+		RecursiveReadOnly: true,
+		Simulated:         runtime.Simulated{Files: true, Processes: true, Network: true},
 	}, nil
 }
 
@@ -118,7 +133,8 @@ func (e *Engine) CreateSandbox(_ context.Context, spec *runtime.SandboxSpec) (st
 func (e *Engine) newSandbox(spec *runtime.SandboxSpec) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	sandbox := runtime.Sandbox{ID: e.newID(spec.Pod.UID), Attempt: spec.Attempt, State: runtime.Running, Created: e.options.Clock.Now()}
+	sandbox := runtime.Sandbox{ID: e.newID(spec.Pod.UID), Attempt: spec.Attempt, State: runtime.Running,
+		Created: e.options.Clock.Now()}
 	if !spec.HostNetwork {
 		ips, err := e.allocateAll()
 		if err != nil {
@@ -160,8 +176,10 @@ func (e *Engine) CreateContainer(_ context.Context, spec *runtime.ContainerSpec)
 	e.scripts[id] = run
 	pod := e.pod(spec.Pod)
 	pod.Containers = slices.Insert(pod.Containers, 0, runtime.Container{
-		ID: id, Name: spec.Name, SandboxID: spec.SandboxID, Attempt: spec.Attempt, Image: spec.Image, ImageID: spec.ImageID,
-		Hash: spec.Hash, State: runtime.Created, Created: e.options.Clock.Now(), Resources: spec.Resources, MemoryRequest: spec.MemoryRequest,
+		ID: id, Name: spec.Name, SandboxID: spec.SandboxID, Attempt: spec.Attempt, Image: spec.Image,
+		ImageID: spec.ImageID,
+		Hash:    spec.Hash, State: runtime.Created, Created: e.options.Clock.Now(), Resources: spec.Resources,
+		MemoryRequest: spec.MemoryRequest,
 	})
 	return id, nil
 }
@@ -179,7 +197,8 @@ func scriptOf(annotations map[string]string) (script, error) {
 			return s, fmt.Errorf("annotation %s: %q is not a number", ExitCode, text)
 		}
 	}
-	return s, nil
+	s.load, err = loadOf(annotations)
+	return s, err
 }
 
 // Start implements runtime.Runtime.
@@ -288,6 +307,9 @@ func (e *Engine) Remove(_ context.Context, id string) error {
 	pod := e.pods[uid]
 	if pod == nil {
 		return nil
+	}
+	if c := e.container(id); c != nil {
+		e.removed += e.cpuTime(c)
 	}
 	pod.Containers = slices.DeleteFunc(pod.Containers, func(c runtime.Container) bool { return c.ID == id })
 	pod.Sandboxes = slices.DeleteFunc(pod.Sandboxes, func(s runtime.Sandbox) bool { return s.ID == id })

@@ -16,9 +16,15 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	e := New(Options{Clock: clock.RealClock{}, CPUs: 1, MemoryBytes: 1 << 30})
+	spare := [2]string{"spare:1", "spare:2"}
+	for _, ref := range spare {
+		if _, err := e.Pull(t.Context(), ref, runtime.Credential{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	runtimetest.Run(t, runtimetest.Subject{
-		Engine:     New(Options{Clock: clock.RealClock{}, CPUs: 1, MemoryBytes: 1 << 30}),
-		PauseImage: "pause", Image: "image", PodCIDRs: []string{"10.1.0.0/24"},
+		Engine: e, PauseImage: "pause", Image: "image", PodCIDRs: []string{"10.1.0.0/24"}, Spare: spare,
 	})
 }
 
@@ -29,7 +35,8 @@ func start(t *testing.T, e *Engine, annotations map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{Pod: pod, Name: "c", SandboxID: sandbox, Annotations: annotations})
+	id, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{Pod: pod, Name: "c", SandboxID: sandbox,
+		Annotations: annotations})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +71,8 @@ func TestScriptEndsContainers(t *testing.T) {
 
 func TestBadScriptsAreNamed(t *testing.T) {
 	e := New(Options{Clock: clock.RealClock{}})
-	for _, annotations := range []map[string]string{{RunFor: "soon"}, {RunFor: "-1s"}, {ExitCode: "x"}} {
+	for _, annotations := range []map[string]string{{RunFor: "soon"}, {RunFor: "-1s"}, {ExitCode: "x"}, {CPU: "much"},
+		{CPU: "0"}, {Memory: "-1"}} {
 		_, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{Annotations: annotations})
 		if err == nil || !strings.Contains(err.Error(), "hollow.quintet.dev/") {
 			t.Errorf("%v: %v", annotations, err)
@@ -106,12 +114,14 @@ func TestBothFamilies(t *testing.T) {
 	}
 	ports := []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
 	for _, uid := range []types.UID{"a", "b"} { // the range of IPv4 has no address for a third
-		if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: runtime.PodRef{UID: uid}, Ports: ports}); err != nil {
+		if _, err := e.CreateSandbox(t.Context(),
+			&runtime.SandboxSpec{Pod: runtime.PodRef{UID: uid}, Ports: ports}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pod, err := e.Pod(t.Context(), "a")
-	if err != nil || !slices.Equal(pod.Sandbox().IPs, []string{"fd00::2", "10.1.0.2"}) || len(pod.Sandbox().Ports) != 1 {
+	if err != nil || !slices.Equal(pod.Sandbox().IPs, []string{"fd00::2", "10.1.0.2"}) ||
+		len(pod.Sandbox().Ports) != 1 {
 		t.Errorf("%+v, %v", pod, err)
 	}
 	for range 300 { // no address of the other family is lost

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -15,18 +17,71 @@ import (
 // ErrPretending is what a hollow container answers when it is asked to do something.
 var ErrPretending = errors.New("hollow containers only pretend: they run no commands and open no ports")
 
-// Image implements runtime.Images: every image is there.
+// What the pretended image file system holds, in bytes.
+const (
+	imageSize    = 10 << 20
+	diskCapacity = 100 << 30
+)
+
+// Image implements runtime.Images: every image is there that was not removed.
 func (e *Engine) Image(_ context.Context, ref string) (runtime.Image, error) {
-	sum := sha256.Sum256([]byte(ref))
-	return runtime.Image{ID: "sha256:" + hex.EncodeToString(sum[:]), Tags: []string{ref}}, nil
+	image := pretended(ref)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone[image.ID] {
+		return runtime.Image{}, fmt.Errorf("image %s: %w", ref, runtime.ErrNotFound)
+	}
+	return image, nil
 }
 
-// Images implements runtime.Images: there is no end of them, so none is listed.
-func (e *Engine) Images(context.Context) ([]runtime.Image, error) { return nil, nil }
+func pretended(ref string) runtime.Image {
+	sum := sha256.Sum256([]byte(ref))
+	return runtime.Image{ID: "sha256:" + hex.EncodeToString(sum[:]), Tags: []string{ref}, SizeBytes: imageSize}
+}
+
+// Images implements runtime.Images: those that were pulled, as there is no end of the others.
+func (e *Engine) Images(context.Context) ([]runtime.Image, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	images := make([]runtime.Image, 0, len(e.pulled))
+	for _, ref := range slices.Sorted(maps.Values(e.pulled)) {
+		images = append(images, pretended(ref))
+	}
+	return images, nil
+}
 
 // Pull implements runtime.Images.
-func (e *Engine) Pull(ctx context.Context, ref string, _ []runtime.Credential) (runtime.Image, error) {
-	return e.Image(ctx, ref)
+func (e *Engine) Pull(_ context.Context, ref string, _ runtime.Credential) (runtime.Image, error) {
+	image := pretended(ref)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pulled[image.ID] = ref
+	delete(e.gone, image.ID)
+	return image, nil
+}
+
+// RemoveImage implements runtime.Images.
+func (e *Engine) RemoveImage(_ context.Context, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, pod := range e.pods {
+		for i := range pod.Containers {
+			if c := &pod.Containers[i]; c.ImageID == id || pretended(c.Image).ID == id {
+				return fmt.Errorf("image %s is used by container %s", id, c.ID)
+			}
+		}
+	}
+	delete(e.pulled, id)
+	e.gone[id] = true
+	return nil
+}
+
+// ImageFilesystem implements runtime.Images.
+func (e *Engine) ImageFilesystem(context.Context) (runtime.Filesystem, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	used := int64(len(e.pulled)) * imageSize
+	return runtime.Filesystem{Capacity: diskCapacity, Available: max(0, diskCapacity-used)}, nil
 }
 
 // Logs implements runtime.Streams.

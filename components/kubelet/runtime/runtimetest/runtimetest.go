@@ -19,12 +19,16 @@ type Subject struct {
 	// PauseImage and Image are on the engine. Image, with Sleep as arguments, runs until it is stopped.
 	PauseImage, Image string
 	Sleep             []string
+	// Spare is another image of the engine that no container uses, with two names; the test removes it.
+	Spare [2]string
+	// Program is what engines run that simulate no processes.
+	Program Program
 	// PodCIDRs are for the pods of this test.
 	PodCIDRs []string
 }
 
-// patience bounds how long a test waits for what must happen.
-const patience = 60 * time.Second
+// waitTimeout bounds how long a test waits for a condition.
+const waitTimeout = 60 * time.Second
 
 // Run runs the contract.
 func Run(t *testing.T, s Subject) {
@@ -36,9 +40,16 @@ func Run(t *testing.T, s Subject) {
 	}
 	for name, test := range map[string]func(*testing.T, Subject){
 		"info": info, "life of a pod": life, "events": events, "absent": absent, "attempts": attempts, "images": images,
-		"resize": resize,
+		"image removal": imageRemoval, "resize": resize,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+	about, err := s.Engine.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !about.Simulated.Processes {
+		processes(t, s)
 	}
 }
 
@@ -61,7 +72,8 @@ func (s Subject) sandbox(t *testing.T, pod runtime.PodRef, attempt int) runtime.
 	var created []string
 	t.Cleanup(func() { s.clean(t, pod.UID) })
 	id, err := s.Engine.CreateSandbox(t.Context(), &runtime.SandboxSpec{
-		Pod: pod, Attempt: attempt, Image: s.PauseImage, Hostname: pod.Name, Created: func(id string) { created = append(created, id) },
+		Pod: pod, Attempt: attempt, Image: s.PauseImage, Hostname: pod.Name,
+		Created: func(id string) { created = append(created, id) },
 	})
 	if err != nil {
 		t.Fatalf("CreateSandbox: %v", err)
@@ -133,7 +145,8 @@ func life(t *testing.T, s Subject) {
 		t.Fatalf("Start: %v", err)
 	}
 	got := s.pod(t, pod.UID)
-	if c := got.Container("c"); c == nil || c.State != runtime.Running || c.Started.IsZero() || c.ID != id || c.Image != s.Image {
+	if c := got.Container("c"); c == nil || c.State != runtime.Running || c.Started.IsZero() || c.ID != id ||
+		c.Image != s.Image {
 		t.Fatalf("started container: %+v", c)
 	}
 	if got.UID != pod.UID || got.Name != pod.Name || got.Namespace != pod.Namespace || !got.AnyRunning() {
@@ -142,7 +155,8 @@ func life(t *testing.T, s Subject) {
 	if err := s.Engine.Stop(t.Context(), id, 20*time.Second); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	if c := s.observe(t, pod.UID, "c"); c.State != runtime.Exited || c.Finished.IsZero() || c.Finished.Before(c.Started) {
+	if c := s.observe(t, pod.UID, "c"); c.State != runtime.Exited || c.Finished.IsZero() ||
+		c.Finished.Before(c.Started) {
 		t.Errorf("stopped container: %+v", c)
 	}
 	if err := s.Engine.Stop(t.Context(), id, time.Second); err != nil {
@@ -164,7 +178,8 @@ func resize(t *testing.T, s Subject) {
 	pod := ref("resize")
 	sandbox := s.sandbox(t, pod, 0)
 	id, err := s.Engine.CreateContainer(t.Context(), &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: s.Image, ImageID: s.Image, Args: s.Sleep, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: s.Image, ImageID: s.Image, Args: s.Sleep, LogMaxSize: "1m",
+		LogMaxFiles:   1,
 		Resources:     runtime.Resources{CPUShares: 256, CPUQuota: 50_000, CPUPeriod: 100_000, MemoryBytes: 64 << 20},
 		MemoryRequest: 32 << 20,
 	})
@@ -212,7 +227,7 @@ func events(t *testing.T, s Subject) {
 	pod := ref("events")
 	expect := func(what string) {
 		t.Helper()
-		deadline := time.After(patience)
+		deadline := time.After(waitTimeout)
 		for {
 			select {
 			case uid, ok := <-stream:
@@ -250,7 +265,8 @@ func absent(t *testing.T, s Subject) {
 	if err := s.Engine.Start(t.Context(), "absent"); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("Start: %v", err)
 	}
-	if err := s.Engine.Logs(t.Context(), "absent", runtime.LogOptions{}, nil, nil); !errors.Is(err, runtime.ErrNotFound) {
+	if err := s.Engine.Logs(t.Context(), "absent", runtime.LogOptions{}, nil, nil); !errors.Is(err,
+		runtime.ErrNotFound) {
 		t.Errorf("Logs: %v", err)
 	}
 	if pod := s.pod(t, "absent"); len(pod.Containers)+len(pod.Sandboxes) != 0 {
@@ -299,6 +315,58 @@ func images(t *testing.T, s Subject) {
 	image, err := s.Engine.Image(t.Context(), s.Image)
 	if err != nil || image.ID == "" || image.Reference() == "" {
 		t.Errorf("Image: %+v, %v", image, err)
+	}
+	disk, err := s.Engine.ImageFilesystem(t.Context())
+	if err != nil || disk.Capacity <= 0 || disk.Available < 0 || disk.Available > disk.Capacity {
+		t.Errorf("ImageFilesystem: %+v, %v", disk, err)
+	}
+}
+
+func (s Subject) lists(t *testing.T, id string) *runtime.Image {
+	t.Helper()
+	all, err := s.Engine.Images(t.Context())
+	if err != nil {
+		t.Fatalf("Images: %v", err)
+	}
+	if i := slices.IndexFunc(all, func(image runtime.Image) bool { return image.ID == id }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func imageRemoval(t *testing.T, s Subject) {
+	pod := ref("image-removal")
+	s.container(t, pod, s.sandbox(t, pod, 0), "c", 0)
+	used, err := s.Engine.Image(t.Context(), s.Image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Engine.RemoveImage(t.Context(), used.ID); err == nil {
+		t.Error("the image of a container is removed")
+	}
+	var ids []string
+	for _, name := range s.Spare {
+		spare, err := s.Engine.Image(t.Context(), name)
+		if err != nil {
+			t.Fatalf("Image %s: %v", name, err)
+		}
+		if listed := s.lists(t, spare.ID); listed == nil || listed.SizeBytes <= 0 {
+			t.Errorf("Images has %s as %+v", name, listed)
+		}
+		ids = append(ids, spare.ID)
+	}
+	for i, id := range ids {
+		for range 2 { // the second time, it is gone
+			if err := s.Engine.RemoveImage(t.Context(), id); err != nil {
+				t.Errorf("RemoveImage: %v", err)
+			}
+		}
+		if s.lists(t, id) != nil {
+			t.Errorf("Images still has %s", s.Spare[i])
+		}
+		if _, err := s.Engine.Image(t.Context(), s.Spare[i]); !errors.Is(err, runtime.ErrNotFound) {
+			t.Errorf("Image of a removed one: %v", err)
+		}
 	}
 }
 

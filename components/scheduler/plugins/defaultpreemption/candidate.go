@@ -13,7 +13,7 @@ import (
 )
 
 // try takes all pods of lower priority off a copy of the node and puts back as many as can stay, the important ones
-// and those that budgets protect first. Without success it says why.
+// and those that budgets protect first. Without success it returns why.
 func try(a *cycle.Attempt, n *snapshot.Node, budgets []*snapshot.Budget) (*candidate, []string) {
 	copied := n.Clone()
 	var lower []*snapshot.Pod
@@ -115,7 +115,8 @@ func divide(pods []*snapshot.Pod, budgets []*snapshot.Budget) (protected, free [
 }
 
 func covers(b *snapshot.Budget, p *v1.Pod) bool {
-	if b.Obj.Namespace != p.Namespace || len(p.Labels) == 0 || b.Selector.Empty() || !b.Selector.Matches(labels.Set(p.Labels)) {
+	if b.Obj.Namespace != p.Namespace || len(p.Labels) == 0 || b.Selector.Empty() ||
+		!b.Selector.Matches(labels.Set(p.Labels)) {
 		return false
 	}
 	_, disrupted := b.Obj.Status.DisruptedPods[p.Name] // counted already
@@ -152,7 +153,7 @@ func sum(c *candidate) int64 {
 	return total
 }
 
-// earliest is the first start among the victims of the highest priority, who come first.
+// earliest is the first start time among the victims of the highest priority, which come first.
 func earliest(c *candidate) time.Time {
 	var first time.Time
 	for i, p := range c.victims {

@@ -1,4 +1,4 @@
-// Package defaultpreemption makes room for a pod by taking away pods of lower priority, as few and as unimportant as
+// Package defaultpreemption preempts pods of lower priority for a pod, as few and as unimportant as
 // will do, and as disruption budgets allow.
 package defaultpreemption
 
@@ -23,38 +23,38 @@ const (
 
 // Plugin is a cycle.PostFilter.
 type Plugin struct {
-	// Percentage of the nodes, but at least Absolute, are tried until that many could do.
+	// Percentage of the nodes, but at least Absolute, are tried until that many could do, and one within all budgets.
 	Percentage, Absolute int
 }
 
 // Name returns Name.
 func (*Plugin) Name() string { return Name }
 
-// Hints are none: what refused the pod says when its victims' going helps.
+// Hints are none: the plug-in that rejected the pod has the hint for the deletion of its victims.
 func (*Plugin) Hints() []queue.Hint { return nil }
 
 // PostFilter picks a node and its victims.
-func (f *Plugin) PostFilter(a *cycle.Attempt, refused []cycle.Refused, nominated string) cycle.Room {
+func (f *Plugin) PostFilter(a *cycle.Attempt, refused []cycle.Refused, nominated string) cycle.PostFilterResult {
 	if why := f.eligible(a, refused, nominated); why != "" {
-		return cycle.Room{Message: prefix + why, KeepNomination: why == stillLeaving}
+		return cycle.PostFilterResult{Message: prefix + why, KeepNomination: why == stillLeaving}
 	}
 	total := len(a.Snapshot.Nodes())
 	counts := map[string]int{}
 	budgets := collect(a.Snapshot)
 	var candidates []*candidate
-	enough := max(total*f.Percentage/100, f.Absolute)
+	enough, within := max(total*f.Percentage/100, f.Absolute), false
 	helpless := total - len(refused)
 	for i := range refused {
 		if refused[i].Unresolvable {
 			helpless++
 			continue
 		}
-		if len(candidates) >= enough {
+		if within && len(candidates) >= enough {
 			break
 		}
 		c, reasons := try(a, a.Snapshot.Node(refused[i].Node), budgets)
 		if c != nil {
-			candidates = append(candidates, c)
+			candidates, within = append(candidates, c), within || c.violations == 0
 			if c.violations == 0 && len(c.victims) == 0 {
 				break
 			}
@@ -68,13 +68,20 @@ func (f *Plugin) PostFilter(a *cycle.Attempt, refused []cycle.Refused, nominated
 		if helpless > 0 {
 			counts[notHelpful] += helpless
 		}
-		return cycle.Room{Message: prefix + cycle.Summary(total, counts)}
+		return cycle.PostFilterResult{Message: prefix + cycle.Summary(total, counts)}
 	}
-	best := pick(candidates)
-	return cycle.Room{Node: best.node, Victims: best.victims}
+	agreed, err := ask(a, candidates)
+	if err != nil {
+		return cycle.PostFilterResult{Message: prefix + err.Error()}
+	}
+	if len(agreed) == 0 {
+		return cycle.PostFilterResult{Message: prefix + cycle.Summary(total, nil)}
+	}
+	best := pick(agreed)
+	return cycle.PostFilterResult{Node: best.node, Victims: best.victims}
 }
 
-// eligible says why the pod may not take others away.
+// eligible returns why the pod may not preempt others.
 func (f *Plugin) eligible(a *cycle.Attempt, refused []cycle.Refused, nominated string) string {
 	if policy := a.Pod.Obj.Spec.PreemptionPolicy; policy != nil && *policy == v1.PreemptNever {
 		return notPreempts

@@ -37,7 +37,8 @@ func TestPicks(t *testing.T) {
 	pod := func(name, spec string) metav1.Object { return schedulertest.Pod(name, spec, nil) }
 	avoids := schedulertest.Pod("avoids", "node=a priority=1", func(p *v1.Pod) {
 		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
-			TopologyKey: v1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}},
+			TopologyKey:   v1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}},
 		}}}}
 	})
 	cases := map[string]struct {
@@ -47,21 +48,28 @@ func TestPicks(t *testing.T) {
 		victims []string
 	}{
 		"only as many as needed": {
-			[]metav1.Object{node("a"), pod("1", "node=a cpu=1 priority=1"), pod("2", "node=a cpu=1 priority=2")}, nil, "a", []string{"1"}},
+			[]metav1.Object{node("a"), pod("1", "node=a cpu=1 priority=1"), pod("2", "node=a cpu=1 priority=2")}, nil,
+			"a", []string{"1"}},
 		"not the equally important": {
 			[]metav1.Object{node("a"), pod("1", "node=a cpu=2 priority=10")}, nil, "", nil},
 		"the least important": {
-			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=5"), pod("2", "node=b cpu=2 priority=4")}, nil, "b", []string{"2"}},
+			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=5"),
+				pod("2", "node=b cpu=2 priority=4")}, nil, "b", []string{"2"}},
 		"the fewest": {
-			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=1500m priority=5"), pod("2", "node=a cpu=500m priority=5"),
-				pod("3", "node=b cpu=750m priority=5"), pod("4", "node=b cpu=750m priority=5"), pod("5", "node=b cpu=500m priority=5")}, nil, "a", []string{"1"}},
+			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=1500m priority=5"), pod("2",
+				"node=a cpu=500m priority=5"),
+				pod("3", "node=b cpu=750m priority=5"), pod("4", "node=b cpu=750m priority=5"),
+				pod("5", "node=b cpu=500m priority=5")}, nil, "a", []string{"1"}},
 		"the latest": {
-			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=5 started=100"), pod("2", "node=b cpu=2 priority=5 started=200")}, nil, "b", []string{"2"}},
+			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=5 started=100"),
+				pod("2", "node=b cpu=2 priority=5 started=200")}, nil, "b", []string{"2"}},
 		"within budgets": {
-			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=1 app=x"), pod("2", "node=b cpu=2 priority=5")},
+			[]metav1.Object{node("a"), node("b"), pod("1", "node=a cpu=2 priority=1 app=x"),
+				pod("2", "node=b cpu=2 priority=5")},
 			[]*policyv1.PodDisruptionBudget{budget("x", 0)}, "b", []string{"2"}},
 		"beyond budgets if it must": {
-			[]metav1.Object{node("a"), pod("1", "node=a cpu=2 priority=1 app=x")}, []*policyv1.PodDisruptionBudget{budget("x", 0)}, "a", []string{"1"}},
+			[]metav1.Object{node("a"), pod("1", "node=a cpu=2 priority=1 app=x")},
+			[]*policyv1.PodDisruptionBudget{budget("x", 0)}, "a", []string{"1"}},
 		"spares the protected": {
 			[]metav1.Object{node("a"), pod("1", "node=a cpu=1 priority=1 app=x"), pod("2", "node=a cpu=1 priority=5")},
 			[]*policyv1.PodDisruptionBudget{budget("x", 0)}, "a", []string{"2"}},
@@ -74,16 +82,18 @@ func TestPicks(t *testing.T) {
 			s.SetBudget(b)
 		}
 		d := schedule(s, schedulertest.Pod("p", "cpu=1 priority=10 app=p", nil), "")
-		if d.Room == nil {
+		if d.PostFilterResult == nil {
 			t.Errorf("%s: the pod needs no room: %+v", name, d)
 			continue
 		}
 		var victims []string
-		for _, v := range d.Room.Victims {
+		for _, v := range d.PostFilterResult.Victims {
 			victims = append(victims, v.Obj.Name)
 		}
-		if d.Room.Node != c.node || len(victims) != len(c.victims) || (len(victims) > 0 && victims[0] != c.victims[0]) {
-			t.Errorf("%s: node %q victims %v, want %q %v (%s)", name, d.Room.Node, victims, c.node, c.victims, d.Room.Message)
+		if d.PostFilterResult.Node != c.node || len(victims) != len(c.victims) ||
+			(len(victims) > 0 && victims[0] != c.victims[0]) {
+			t.Errorf("%s: node %q victims %v, want %q %v (%s)", name, d.PostFilterResult.Node, victims, c.node,
+				c.victims, d.PostFilterResult.Message)
 		}
 	}
 }
@@ -91,22 +101,28 @@ func TestPicks(t *testing.T) {
 func TestSays(t *testing.T) {
 	s := func() *snapshot.Snapshot {
 		return schedulertest.Snapshot(
-			schedulertest.Node("a", "cpu=2"), schedulertest.Node("b", "cpu=1"), schedulertest.Node("c", "cpu=4 taint=NoSchedule"),
-			schedulertest.Pod("1", "node=a cpu=1 priority=10", nil), schedulertest.Pod("2", "node=a cpu=500m priority=1", nil))
+			schedulertest.Node("a", "cpu=2"), schedulertest.Node("b", "cpu=1"),
+			schedulertest.Node("c", "cpu=4 taint=NoSchedule"),
+			schedulertest.Pod("1", "node=a cpu=1 priority=10", nil),
+			schedulertest.Pod("2", "node=a cpu=500m priority=1", nil))
 	}
 	cases := map[string]struct {
 		spec   string
 		change func(*v1.Pod)
 		want   string
 	}{
-		"nobody is lower": {"cpu=2", nil, "preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."},
-		"not enough":      {"cpu=2 priority=5", nil, "preemption: 0/3 nodes are available: 1 Insufficient cpu, 2 Preemption is not helpful for scheduling."},
-		"never":           {"cpu=2 priority=20", func(p *v1.Pod) { p.Spec.PreemptionPolicy = ptr.To(v1.PreemptNever) }, "preemption: not eligible due to preemptionPolicy=Never."},
+		"no lower priority": {"cpu=2", nil,
+			"preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful " +
+				"for scheduling."},
+		"not enough": {"cpu=2 priority=5", nil,
+			"preemption: 0/3 nodes are available: 1 Insufficient cpu, 2 Preemption is not helpful for scheduling."},
+		"never": {"cpu=2 priority=20", func(p *v1.Pod) { p.Spec.PreemptionPolicy = ptr.To(v1.PreemptNever) },
+			"preemption: not eligible due to preemptionPolicy=Never."},
 	}
 	for name, c := range cases {
 		d := schedule(s(), schedulertest.Pod("p", c.spec, c.change), "")
-		if d.Room == nil || d.Room.Message != c.want {
-			t.Errorf("%s: got %+v, want %q", name, d.Room, c.want)
+		if d.PostFilterResult == nil || d.PostFilterResult.Message != c.want {
+			t.Errorf("%s: got %+v, want %q", name, d.PostFilterResult, c.want)
 		}
 	}
 }
@@ -114,11 +130,13 @@ func TestSays(t *testing.T) {
 func TestWaitsForVictims(t *testing.T) {
 	leaving := schedulertest.Pod("leaving", "node=a cpu=1 priority=1", func(p *v1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{}
-		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonPreemptionByScheduler}}
 	})
-	s := schedulertest.Snapshot(schedulertest.Node("a", "cpu=2"), leaving, schedulertest.Pod("other", "node=a cpu=1 priority=2", nil))
+	s := schedulertest.Snapshot(schedulertest.Node("a", "cpu=2"), leaving,
+		schedulertest.Pod("other", "node=a cpu=1 priority=2", nil))
 	d := schedule(s, schedulertest.Pod("p", "cpu=1 priority=10", nil), "a")
-	if d.Room == nil || !d.Room.KeepNomination || len(d.Room.Victims) > 0 {
-		t.Errorf("does not wait: %+v", d.Room)
+	if d.PostFilterResult == nil || !d.PostFilterResult.KeepNomination || len(d.PostFilterResult.Victims) > 0 {
+		t.Errorf("does not wait: %+v", d.PostFilterResult)
 	}
 }

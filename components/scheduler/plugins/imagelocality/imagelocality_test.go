@@ -11,7 +11,8 @@ import (
 
 func TestScore(t *testing.T) {
 	has := schedulertest.Node("has", "")
-	has.Status.Images = []v1.ContainerImage{{Names: []string{"image:latest", "image@sha256:0"}, SizeBytes: 500 << 20}, {Names: []string{"small:1"}, SizeBytes: 10 << 20}}
+	has.Status.Images = []v1.ContainerImage{{Names: []string{"image:latest", "image@sha256:0"}, SizeBytes: 500 << 20},
+		{Names: []string{"small:1"}, SizeBytes: 10 << 20}}
 	s := schedulertest.Snapshot(has, schedulertest.Node("hasnt", ""))
 	cases := map[string]map[string]int64{
 		"image":   {"has": 23, "hasnt": 0}, // (500/2 - 23) / (1000 - 23)
@@ -27,7 +28,8 @@ func TestScore(t *testing.T) {
 }
 
 func TestNormalized(t *testing.T) {
-	cases := map[string]string{"a": "a:latest", "a:1": "a:1", "host:5000/a": "host:5000/a:latest", "a@sha256:0": "a@sha256:0"}
+	cases := map[string]string{"a": "a:latest", "a:1": "a:1", "host:5000/a": "host:5000/a:latest",
+		"a@sha256:0": "a@sha256:0"}
 	for image, want := range cases {
 		if got := normalized(image); got != want {
 			t.Errorf("%s: got %s", image, got)

@@ -53,7 +53,8 @@ func nodeHelps(p *snapshot.Pod, e queue.Event) bool {
 // and for pods that one of both keeps away and that went. Namespaces by selector are not known here, so that such terms
 // are taken to match.
 func podHelps(p *snapshot.Pod, e queue.Event) bool {
-	if e.Pod != nil && matchesAll(p.Affinity.Required, e.Pod) || e.OldPod != nil && matchesAll(p.Affinity.Required, e.OldPod) {
+	if e.Pod != nil && matchesAll(p.Affinity.Required, e.Pod) || e.OldPod != nil &&
+		matchesAll(p.Affinity.Required, e.OldPod) {
 		return true
 	}
 	if e.OldPod == nil {
@@ -99,7 +100,7 @@ func (*Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle
 	return t, nil
 }
 
-// test knows how many pods bear on the pod in each domain.
+// test counts the pods that matter to the pod in each domain.
 type test struct {
 	pod      *snapshot.Pod
 	s        *snapshot.Snapshot

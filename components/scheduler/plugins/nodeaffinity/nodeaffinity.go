@@ -18,8 +18,10 @@ import (
 const Name = "NodeAffinity"
 
 var (
-	refusal         = &cycle.Refusal{Reasons: []string{"node(s) didn't match Pod's node affinity/selector"}, Unresolvable: true}
-	refusalEnforced = &cycle.Refusal{Reasons: []string{"node(s) didn't match scheduler-enforced node affinity"}, Unresolvable: true}
+	refusal = &cycle.Refusal{Reasons: []string{"node(s) didn't match Pod's node affinity/selector"},
+		Unresolvable: true}
+	refusalEnforced = &cycle.Refusal{Reasons: []string{"node(s) didn't match scheduler-enforced node affinity"},
+		Unresolvable: true}
 	refusalConflict = &cycle.Refusal{Reasons: []string{"pod affinity terms conflict"}, Unresolvable: true}
 )
 
@@ -141,7 +143,8 @@ func intersect(a, b []string) []string {
 // Score sums the weights of the preferred terms that match.
 func (f *Plugin) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.Node, scores []int64) bool {
 	var own *nodeaffinity.PreferredSchedulingTerms
-	if a := p.Obj.Spec.Affinity; a != nil && a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
+	if a := p.Obj.Spec.Affinity; a != nil && a.NodeAffinity != nil &&
+		len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
 		terms, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		if err != nil {
 			return false // the API server admits no such terms

@@ -1,4 +1,4 @@
-// Package nodename refuses nodes other than the one a pod asks for by spec.nodeName.
+// Package nodename rejects nodes other than spec.nodeName.
 package nodename
 
 import (

@@ -12,7 +12,8 @@ import (
 
 func TestFilter(t *testing.T) {
 	const refused = "node(s) didn't have free ports for the requested pod ports"
-	taken := schedulertest.Pod("taken", "node=a port=80", func(p *v1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" })
+	taken := schedulertest.Pod("taken", "node=a port=80",
+		func(p *v1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" })
 	s := schedulertest.Snapshot(schedulertest.Node("a", ""), schedulertest.Node("b", ""), taken)
 	at := func(ip string, protocol v1.Protocol) func(*v1.Pod) {
 		return func(p *v1.Pod) {
@@ -20,7 +21,8 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	sidecar := func(p *v1.Pod) {
-		p.Spec.InitContainers = []v1.Container{{Ports: []v1.ContainerPort{{HostPort: 80}}, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
+		p.Spec.InitContainers = []v1.Container{{Ports: []v1.ContainerPort{{HostPort: 80}},
+			RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 	}
 	cases := map[string]struct {
 		spec   string
@@ -36,7 +38,8 @@ func TestFilter(t *testing.T) {
 		"of a sidecar":   {"", sidecar, map[string]string{"a": refused}},
 	}
 	for name, c := range cases {
-		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", c.spec, c.change), s); !reflect.DeepEqual(got, c.want) {
+		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", c.spec, c.change),
+			s); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

@@ -20,6 +20,8 @@ type Fit struct {
 	// IgnoredResources and IgnoredGroups ("example.com" for "example.com/x") of extended resources are not checked.
 	IgnoredResources, IgnoredGroups []string
 	Strategy                        Strategy
+	// Devices has extended resources that a node lacks left to the device classes that serve them (KEP-5004).
+	Devices bool
 }
 
 // Name returns FitName.
@@ -27,7 +29,7 @@ func (*Fit) Name() string { return FitName }
 
 // Hints say that a node with room now helps, a pod that went or shrank, and the pod asking for less.
 func (f *Fit) Hints() []queue.Hint {
-	return []queue.Hint{
+	hints := []queue.Hint{
 		{Kinds: queue.NodeAdded | queue.NodeAllocatable, Helps: func(p *snapshot.Pod, e queue.Event) bool {
 			return f.couldFit(p, e.Node) && (e.OldNode == nil || grew(p, e.OldNode, e.Node))
 		}},
@@ -35,10 +37,19 @@ func (f *Fit) Hints() []queue.Hint {
 		{Kinds: queue.PodShrunk, Helps: func(p *snapshot.Pod, e queue.Event) bool { return frees(p, e) }},
 		{Kinds: queue.OwnRequests},
 	}
+	if f.Devices {
+		hints = append(hints, queue.Hint{Kinds: queue.DeviceClassAdded | queue.DeviceClassUpdated, Helps: servable})
+	}
+	return hints
+}
+
+// servable tells whether a device class could serve what the pod requests.
+func servable(p *snapshot.Pod, _ queue.Event) bool {
+	return slices.ContainsFunc(asked(p), snapshot.IsExtended)
 }
 
 // Filter tests for room.
-func (f *Fit) Filter(p *snapshot.Pod, _ *snapshot.Snapshot) (cycle.Test, *cycle.Refusal) {
+func (f *Fit) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle.Refusal) {
 	t := &test{requests: &p.Requests}
 	for name, amount := range p.Requests.Scalar {
 		if amount > 0 && !f.ignores(name) {
@@ -46,6 +57,11 @@ func (f *Fit) Filter(p *snapshot.Pod, _ *snapshot.Snapshot) (cycle.Test, *cycle.
 		}
 	}
 	slices.Sort(t.scalars)
+	for i, name := range t.scalars {
+		if f.Devices && s.DeviceClassFor(name) != nil {
+			t.devices |= firstScalar << i
+		}
+	}
 	return t, nil
 }
 
@@ -60,6 +76,7 @@ func (f *Fit) ignores(name v1.ResourceName) bool {
 type test struct {
 	requests *snapshot.Resources
 	scalars  []v1.ResourceName
+	devices  uint64 // bits of the scalars that device classes serve where a node has none
 	refusals map[uint64]*cycle.Refusal
 }
 
@@ -73,6 +90,9 @@ const (
 	firstScalar
 )
 
+// mostScalars have bits.
+const mostScalars = 64 - 5
+
 func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
 	lacks := uint64(0)
 	if int64(len(n.Pods))+1 > n.AllowedPods {
@@ -82,13 +102,37 @@ func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
 	lacks |= short(r.CPU, n.Requested.CPU, n.Allocatable.CPU, lacksCPU)
 	lacks |= short(r.Memory, n.Requested.Memory, n.Allocatable.Memory, lacksMemory)
 	lacks |= short(r.Ephemeral, n.Requested.Ephemeral, n.Allocatable.Ephemeral, lacksEphemeral)
-	for i, name := range t.scalars {
+	for i, name := range t.scalars[:min(len(t.scalars), mostScalars)] {
+		if t.devices&(firstScalar<<i) != 0 && n.Allocatable.Scalar[name] == 0 {
+			continue // plug-in DynamicResources decides
+		}
 		lacks |= short(r.Scalar[name], n.Requested.Scalar[name], n.Allocatable.Scalar[name], firstScalar<<i)
+	}
+	if len(t.scalars) > mostScalars {
+		return t.checkRest(n, lacks)
 	}
 	if lacks == 0 {
 		return nil
 	}
 	return t.refusal(lacks)
+}
+
+// checkRest checks the resources that have no bits; lacks is what lacks of the others.
+func (t *test) checkRest(n *snapshot.Node, lacks uint64) *cycle.Refusal {
+	var reasons []string
+	for _, name := range t.scalars[mostScalars:] {
+		lack := short(t.requests.Scalar[name], n.Requested.Scalar[name], n.Allocatable.Scalar[name], firstScalar)
+		if lack != 0 {
+			lacks |= lack & never
+			reasons = append(reasons, "Insufficient "+string(name))
+		}
+	}
+	if lacks == 0 && len(reasons) == 0 {
+		return nil
+	}
+	r := *t.refusal(lacks)
+	r.Reasons = slices.Concat(r.Reasons, reasons)
+	return &r
 }
 
 func short(asked, taken, allocatable int64, bit uint64) uint64 {
@@ -115,7 +159,7 @@ func (t *test) refusal(lacks uint64) *cycle.Refusal {
 	add(lacksCPU, "Insufficient cpu")
 	add(lacksMemory, "Insufficient memory")
 	add(lacksEphemeral, "Insufficient ephemeral-storage")
-	for i, name := range t.scalars {
+	for i, name := range t.scalars[:min(len(t.scalars), mostScalars)] {
 		add(firstScalar<<i, "Insufficient "+string(name))
 	}
 	if t.refusals == nil {
@@ -137,6 +181,9 @@ func (f *Fit) couldFit(p *snapshot.Pod, n *v1.Node) bool {
 		if name == v1.ResourceCPU {
 			available = quantity.MilliValue()
 		}
+		if f.Devices && available == 0 && snapshot.IsExtended(name) {
+			continue // it may have devices
+		}
 		if !f.ignores(name) && p.Requests.Of(name) > available {
 			return false
 		}
@@ -144,7 +191,7 @@ func (f *Fit) couldFit(p *snapshot.Pod, n *v1.Node) bool {
 	return true
 }
 
-// grew tells whether a node has more of something that the pod asks for, or room for more pods.
+// grew tells whether a node has more of a resource that the pod requests, or allows more pods.
 func grew(p *snapshot.Pod, old, now *v1.Node) bool {
 	for _, name := range append(asked(p), v1.ResourcePods) {
 		before, after := old.Status.Allocatable[name], now.Status.Allocatable[name]

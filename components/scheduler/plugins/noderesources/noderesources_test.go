@@ -40,7 +40,8 @@ func TestFit(t *testing.T) {
 			p.Spec.InitContainers = []v1.Container{{Resources: asks("800m")}, {Resources: asks("1100m")}}
 		}, Fit{}, "Insufficient cpu"},
 		"sidecars add up": {"cpu=500m", func(p *v1.Pod) {
-			p.Spec.InitContainers = []v1.Container{{Resources: asks("501m"), RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
+			p.Spec.InitContainers = []v1.Container{{Resources: asks("501m"),
+				RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 		}, Fit{}, "Insufficient cpu"},
 		"overhead": {"cpu=900m", func(p *v1.Pod) {
 			p.Spec.Overhead = asks("200m").Requests
@@ -63,7 +64,8 @@ func TestFit(t *testing.T) {
 func TestHints(t *testing.T) {
 	hints := queue.Hints{FitName: (&Fit{}).Hints()}
 	p := snapshot.NewPod(schedulertest.Pod("p", "cpu=2", nil))
-	small, large, wide := schedulertest.Node("n", "cpu=1"), schedulertest.Node("n", "cpu=2"), schedulertest.Node("n", "cpu=2 memory=1Gi")
+	small, large, wide := schedulertest.Node("n", "cpu=1"), schedulertest.Node("n", "cpu=2"),
+		schedulertest.Node("n", "cpu=2 memory=1Gi")
 	cases := []struct {
 		name     string
 		old, now *v1.Node
@@ -103,7 +105,7 @@ func TestScores(t *testing.T) {
 		}
 	}
 	fit := &Fit{Strategy: Strategy{Resources: DefaultResources(), Rate: LeastAllocated}}
-	// a pod that asks for nothing counts as 100m and 200Mi: 97.5 and 95.1
+	// a pod without requests counts as 100m and 200Mi: 97.5 and 95.1
 	if got := schedulertest.Scores(fit, schedulertest.Pod("p", "", nil), s)["empty"]; got != 96 {
 		t.Errorf("default requests: %d", got)
 	}

@@ -64,7 +64,8 @@ func Shape(points []Point) func(taken, allocatable int64) int64 {
 				return p.Score * scale
 			}
 			before := points[i-1]
-			return scale * (before.Score + (p.Score-before.Score)*(at-before.Utilization)/(p.Utilization-before.Utilization))
+			return scale*before.Score +
+				scale*(p.Score-before.Score)*(at-before.Utilization)/(p.Utilization-before.Utilization)
 		}
 		return points[len(points)-1].Score * scale
 	}
@@ -102,13 +103,13 @@ func (s *Strategy) average(sum, weights int64) int64 {
 	return sum / weights
 }
 
-// scored leaves out extended resources that the pod does not ask for.
+// scored leaves out extended resources that the pod does not request.
 func scored(p *snapshot.Pod, resources []Resource) []Resource {
 	for i, r := range resources {
-		if extended(r.Name) && p.Requests.Scalar[r.Name] == 0 {
+		if scalar(r.Name) && p.Requests.Scalar[r.Name] == 0 {
 			kept := append([]Resource(nil), resources[:i]...)
 			for _, r := range resources[i:] {
-				if !extended(r.Name) || p.Requests.Scalar[r.Name] != 0 {
+				if !scalar(r.Name) || p.Requests.Scalar[r.Name] != 0 {
 					kept = append(kept, r)
 				}
 			}
@@ -118,7 +119,8 @@ func scored(p *snapshot.Pod, resources []Resource) []Resource {
 	return resources
 }
 
-func extended(name v1.ResourceName) bool {
+// scalar tells the resources that are counted by their names.
+func scalar(name v1.ResourceName) bool {
 	switch name {
 	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage:
 		return false
@@ -126,7 +128,7 @@ func extended(name v1.ResourceName) bool {
 	return true
 }
 
-// use is what would be taken of a resource with the pod on the node, with defaults for pods that ask for none.
+// use is the requested amount of a resource with the pod on the node, with defaults for pods without requests.
 func use(p *snapshot.Pod, n *snapshot.Node, name v1.ResourceName) (taken, allocatable int64) {
 	switch name {
 	case v1.ResourceCPU:

@@ -23,7 +23,8 @@ func TestFilter(t *testing.T) {
 		}, map[string]string{}},
 	}
 	for name, c := range cases {
-		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", "", c.change), s); !reflect.DeepEqual(got, c.want) {
+		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", "", c.change),
+			s); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

@@ -80,7 +80,7 @@ func withDefaults(c *v1.TopologySpreadConstraint, selector labels.Selector) cons
 	return parsed
 }
 
-// inclusion says which nodes count for a pod's constraints.
+// inclusion selects the nodes that count for a pod's constraints.
 type inclusion struct {
 	pod      *v1.Pod
 	affinity nodeaffinity.RequiredNodeAffinity
@@ -89,7 +89,8 @@ type inclusion struct {
 }
 
 func newInclusion(p *v1.Pod, s *snapshot.Snapshot, constraints []constraint, allKeys bool) *inclusion {
-	in := &inclusion{pod: p, selects: len(p.Spec.NodeSelector) > 0 || p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil}
+	in := &inclusion{pod: p, selects: len(p.Spec.NodeSelector) > 0 || p.Spec.Affinity != nil &&
+		p.Spec.Affinity.NodeAffinity != nil}
 	if in.selects {
 		in.affinity = nodeaffinity.GetRequiredNodeAffinity(p)
 	}
@@ -114,7 +115,8 @@ func (in *inclusion) includes(c *constraint, n *snapshot.Node) bool {
 		}
 	}
 	if c.honorTaints && len(n.Obj.Spec.Taints) > 0 {
-		_, untolerated := corev1.FindMatchingUntoleratedTaint(klog.Background(), n.Obj.Spec.Taints, in.pod.Spec.Tolerations, keepsOut, false)
+		_, untolerated := corev1.FindMatchingUntoleratedTaint(klog.Background(), n.Obj.Spec.Taints,
+			in.pod.Spec.Tolerations, keepsOut, false)
 		return !untolerated
 	}
 	return true

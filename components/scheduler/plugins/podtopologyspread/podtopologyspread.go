@@ -57,7 +57,8 @@ func (f *Plugin) nodeHelps(p *snapshot.Pod, e queue.Event) bool {
 	if err != nil {
 		return false
 	}
-	if e.OldNode != nil && e.Node != nil && e.Kind&queue.NodeTaints == 0 && maps.Equal(e.OldNode.Labels, e.Node.Labels) {
+	if e.OldNode != nil && e.Node != nil && e.Kind&queue.NodeTaints == 0 &&
+		maps.Equal(e.OldNode.Labels, e.Node.Labels) {
 		return false
 	}
 	return labeled(constraints, e.OldNode) || labeled(constraints, e.Node)
@@ -89,7 +90,8 @@ func (f *Plugin) podHelps(p *snapshot.Pod, e queue.Event) bool {
 }
 
 func matches(c *constraint, p, other *snapshot.Pod) bool {
-	return other != nil && !other.Terminating() && other.Obj.Namespace == p.Obj.Namespace && c.selector.Matches(labels.Set(other.Obj.Labels))
+	return other != nil && !other.Terminating() && other.Obj.Namespace == p.Obj.Namespace &&
+		c.selector.Matches(labels.Set(other.Obj.Labels))
 }
 
 // hard are the constraints that must hold; without a snapshot, only the pod's own.
@@ -133,7 +135,7 @@ func (f *Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cyc
 	return t, nil
 }
 
-// test knows, by constraint, how many pods count in each domain.
+// test counts, by constraint, the matching pods in each domain.
 type test struct {
 	pod     *snapshot.Pod
 	in      *inclusion
@@ -151,7 +153,8 @@ type spread struct {
 
 func newSpread(p *snapshot.Pod, s *snapshot.Snapshot, c *constraint, in *inclusion) *spread {
 	column := s.Column(c.key)
-	sp := &spread{constraint: c, column: column, pods: make([]int, len(column.Values)), counts: make([]bool, len(column.Values)), stale: true}
+	sp := &spread{constraint: c, column: column, pods: make([]int, len(column.Values)),
+		counts: make([]bool, len(column.Values)), stale: true}
 	for i, n := range s.Nodes() {
 		if domain := column.Of[i]; domain >= 0 && !sp.counts[domain] && in.includes(c, n) {
 			sp.counts[domain] = true
@@ -207,7 +210,8 @@ func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
 
 func (t *test) Follow(p *snapshot.Pod, n *snapshot.Node, sign int) {
 	for _, sp := range t.spreads {
-		if domain := sp.column.Of[n.Index]; domain >= 0 && matches(sp.constraint, t.pod, p) && t.in.includes(sp.constraint, n) {
+		if domain := sp.column.Of[n.Index]; domain >= 0 && matches(sp.constraint, t.pod, p) &&
+			t.in.includes(sp.constraint, n) {
 			sp.pods[domain] += sign
 			sp.stale = true
 		}

@@ -16,7 +16,8 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-func spreadBy(key string, action v1.UnsatisfiableConstraintAction, change func(*v1.TopologySpreadConstraint)) func(*v1.Pod) {
+func spreadBy(key string, action v1.UnsatisfiableConstraintAction,
+	change func(*v1.TopologySpreadConstraint)) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		c := v1.TopologySpreadConstraint{
 			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: action,
@@ -31,7 +32,8 @@ func spreadBy(key string, action v1.UnsatisfiableConstraintAction, change func(*
 
 func zones() *snapshot.Snapshot {
 	return schedulertest.Snapshot(
-		schedulertest.Node("a1", "zone=a v=1"), schedulertest.Node("a2", "zone=a"), schedulertest.Node("b1", "zone=b v=1"),
+		schedulertest.Node("a1", "zone=a v=1"), schedulertest.Node("a2", "zone=a"),
+		schedulertest.Node("b1", "zone=b v=1"),
 		schedulertest.Node("c1", "zone=c taint=NoSchedule"), schedulertest.Node("none", ""),
 		schedulertest.Pod("1", "node=a1 app=x", nil), schedulertest.Pod("2", "node=b1 app=x", nil),
 		schedulertest.Pod("3", "node=b1 app=y", nil),
@@ -52,7 +54,8 @@ func TestFilter(t *testing.T) {
 			map[string]string{"a1": reason, "a2": reason, "b1": reason, "none": noLabel}},
 		"skew 2": {spreadBy("zone", v1.DoNotSchedule, func(c *v1.TopologySpreadConstraint) { c.MaxSkew = 2 }),
 			map[string]string{"none": noLabel}},
-		"taints honored": {spreadBy("zone", v1.DoNotSchedule, func(c *v1.TopologySpreadConstraint) { c.NodeTaintsPolicy = honor }),
+		"taints honored": {spreadBy("zone", v1.DoNotSchedule,
+			func(c *v1.TopologySpreadConstraint) { c.NodeTaintsPolicy = honor }),
 			map[string]string{"none": noLabel}},
 		"too few domains": {spreadBy("zone", v1.DoNotSchedule, func(c *v1.TopologySpreadConstraint) {
 			c.NodeTaintsPolicy, c.MinDomains = honor, ptr.To[int32](3)
@@ -62,7 +65,8 @@ func TestFilter(t *testing.T) {
 			p.Spec.NodeSelector = map[string]string{"v": "1"}
 		}, map[string]string{"none": noLabel}},
 		"label keys": {func(p *v1.Pod) {
-			spreadBy("zone", v1.DoNotSchedule, func(c *v1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"hash"} })(p)
+			spreadBy("zone", v1.DoNotSchedule,
+				func(c *v1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"hash"} })(p)
 			p.Labels["hash"] = "new"
 		}, map[string]string{"none": noLabel}},
 		"does not match itself": {func(p *v1.Pod) {
@@ -71,7 +75,8 @@ func TestFilter(t *testing.T) {
 		}, map[string]string{"none": noLabel}},
 	}
 	for name, c := range cases {
-		if got := schedulertest.Check(System(), schedulertest.Pod("p", "app=x", c.change), zones()); !reflect.DeepEqual(got, c.want) {
+		if got := schedulertest.Check(System(), schedulertest.Pod("p", "app=x", c.change),
+			zones()); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -79,18 +84,19 @@ func TestFilter(t *testing.T) {
 
 func TestFollows(t *testing.T) {
 	s := zones()
-	test, _ := System().Filter(snapshot.NewPod(schedulertest.Pod("p", "app=x", spreadBy("zone", v1.DoNotSchedule, nil))), s)
+	test, _ := System().Filter(snapshot.NewPod(schedulertest.Pod("p", "app=x",
+		spreadBy("zone", v1.DoNotSchedule, nil))), s)
 	a, c := s.Node("a1"), s.Node("c1")
 	other := snapshot.NewPod(schedulertest.Pod("1", "app=x", nil))
-	test.(cycle.Follower).Follow(other, a, -1)
+	test.(cycle.PreFilterExtensions).Follow(other, a, -1)
 	if test.Check(a) != nil {
 		t.Error("a pod went, but its domain is still full")
 	}
-	test.(cycle.Follower).Follow(other, a, 1)
+	test.(cycle.PreFilterExtensions).Follow(other, a, 1)
 	if test.Check(a) == nil {
 		t.Error("the pod is back, but its domain is not full")
 	}
-	test.(cycle.Follower).Follow(other, c, 1)
+	test.(cycle.PreFilterExtensions).Follow(other, c, 1)
 	if test.Check(a) != nil {
 		t.Error("the emptiest domain got a pod, but the others are still full")
 	}
@@ -114,7 +120,8 @@ func TestScore(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	p := snapshot.NewPod(schedulertest.Pod("p", "app=x", spreadBy("zone", v1.DoNotSchedule, nil)))
-	match, other := snapshot.NewPod(schedulertest.Pod("m", "app=x", nil)), snapshot.NewPod(schedulertest.Pod("o", "app=y", nil))
+	match, other := snapshot.NewPod(schedulertest.Pod("m", "app=x", nil)),
+		snapshot.NewPod(schedulertest.Pod("o", "app=y", nil))
 	helps := System().Hints()[1].Helps
 	cases := map[string]struct {
 		e    queue.Event
@@ -131,7 +138,8 @@ func TestHints(t *testing.T) {
 		}
 	}
 	nodes := System().Hints()[0].Helps
-	if !nodes(p, queue.Event{Node: schedulertest.Node("n", "zone=a")}) || nodes(p, queue.Event{Node: schedulertest.Node("n", "")}) {
+	if !nodes(p, queue.Event{Node: schedulertest.Node("n", "zone=a")}) ||
+		nodes(p, queue.Event{Node: schedulertest.Node("n", "")}) {
 		t.Error("a node helps if and only if it has the label")
 	}
 	if !nodes(p, queue.Event{Kind: queue.NodeRemoved, OldNode: schedulertest.Node("n", "zone=a")}) {

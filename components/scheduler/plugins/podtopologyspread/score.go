@@ -47,7 +47,7 @@ func (f *Plugin) Score(p *snapshot.Pod, s *snapshot.Snapshot, nodes []*snapshot.
 	return true
 }
 
-// soft are the constraints that are wishes; allKeys says that nodes must have the labels of all of them.
+// soft are the ScheduleAnyway constraints; allKeys tells that nodes must have the labels of all of them.
 func (f *Plugin) soft(p *snapshot.Pod, s *snapshot.Snapshot) (constraints []constraint, allKeys, ok bool) {
 	if len(p.Obj.Spec.TopologySpreadConstraints) > 0 {
 		constraints, err := own(p.Obj, v1.ScheduleAnyway)
@@ -66,8 +66,9 @@ func lacks(columns []*snapshot.Column, n *snapshot.Node) bool {
 	return false
 }
 
-// add adds what one constraint says of each of nodes.
-func add(p *snapshot.Pod, s *snapshot.Snapshot, c *constraint, in *inclusion, nodes, relevant []*snapshot.Node, sums []float64) {
+// add adds the score of one constraint to each node's.
+func add(p *snapshot.Pod, s *snapshot.Snapshot, c *constraint, in *inclusion, nodes, relevant []*snapshot.Node,
+	sums []float64) {
 	column := s.Column(c.key)
 	wanted := make([]bool, len(column.Values))
 	domains := 0
@@ -96,7 +97,7 @@ func add(p *snapshot.Pod, s *snapshot.Snapshot, c *constraint, in *inclusion, no
 	}
 }
 
-// normalize turns most pods into the worst score, and marks into none.
+// normalize maps the highest count to the lowest score, and ignored nodes to none.
 func normalize(scores []int64) {
 	least, most := int64(math.MaxInt64), int64(0)
 	for _, score := range scores {

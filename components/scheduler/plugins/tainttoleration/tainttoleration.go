@@ -54,7 +54,8 @@ func (t test) Check(n *snapshot.Node) *cycle.Refusal {
 }
 
 func (t Plugin) fits(p *snapshot.Pod, n *v1.Node) bool {
-	_, untolerated := corev1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Obj.Spec.Tolerations, keepsOut, t.Comparison)
+	_, untolerated := corev1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Obj.Spec.Tolerations,
+		keepsOut, t.Comparison)
 	return !untolerated
 }
 

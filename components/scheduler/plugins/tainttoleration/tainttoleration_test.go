@@ -29,7 +29,8 @@ func TestFilter(t *testing.T) {
 		"any effect": {tolerate(""), map[string]string{}},
 	}
 	for name, c := range cases {
-		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", "", c.change), s); !reflect.DeepEqual(got, c.want) {
+		if got := schedulertest.Check(Plugin{}, schedulertest.Pod("p", "", c.change),
+			s); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -37,7 +38,8 @@ func TestFilter(t *testing.T) {
 
 func TestScore(t *testing.T) {
 	s := schedulertest.Snapshot(schedulertest.Node("free", ""), schedulertest.Node("soft", "taint=PreferNoSchedule"))
-	if got, want := schedulertest.Scores(Plugin{}, schedulertest.Pod("p", "", nil), s), (map[string]int64{"free": 100, "soft": 0}); !reflect.DeepEqual(got, want) {
+	if got, want := schedulertest.Scores(Plugin{}, schedulertest.Pod("p", "", nil),
+		s), (map[string]int64{"free": 100, "soft": 0}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := schedulertest.Scores(Plugin{}, schedulertest.Pod("p", "", tolerate("")), s); got != nil {

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// proxyTables has no nftables to measure.
+func proxyTables(context.Context, Options) ([]Measure, error) {
+	return nil, fmt.Errorf("nftables: %w: run it on Linux", errors.ErrUnsupported)
+}

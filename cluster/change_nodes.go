@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// AddNode adds a node to a running cluster, and returns it when it is ready. Its number is one above the highest. A
+// cluster of containers must have been started with a node, as without it has no pod network.
+func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (*Member, error) {
+	authority, err := c.signer(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("add node: %w", err)
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	number := 1
+	for _, m := range c.Component(Node).Members {
+		number = max(number, nodeNumber(m.name)+1)
+	}
+	name := fmt.Sprintf("node-%d", number)
+	base, err := c.nodeConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("add %s: %w", name, err)
+	}
+	config, err := base.withNode(number, o)
+	if err != nil {
+		return nil, err
+	}
+	placement := backend.Placement{Name: name}
+	if config.inProcess {
+		placement.Port = kubeletPort
+	}
+	addressing, err := c.backend.Add(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{config: config, addressing: addressing, ids: &identities{cluster: authority}}
+	planned, err := l.member(Node, l.node, name)
+	if err != nil {
+		return nil, err
+	}
+	instance, err := c.backend.Start(ctx, planned)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{name: name, component: Node, instance: instance}
+	if err := c.join(ctx, m, config); err != nil {
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("add %s: %w", name, err), c.remove(cleaning, m))
+	}
+	c.setMembers(append(c.Members(), m))
+	return m, nil
+}
+
+// nodeConfig is what nodes are made by: the cluster's own, or what its API servers keep of it.
+func (c *Cluster) nodeConfig(ctx context.Context) (*config, error) {
+	if c.addressing != nil {
+		return c.config, nil
+	}
+	return configOf(ctx, c.Name(), c.Component(APIServer).Members[0]) // signer has seen to that there is one
+}
+
+// withNode is a copy with one more node.
+func (c *config) withNode(number int, o NodeOptions) (*config, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("node-%d: %w", number, err)
+	}
+	if !c.inProcess && !c.hasPodNetwork() {
+		return nil, fmt.Errorf("add node-%d: cluster %s was started without nodes, and has no pod network; start it with one",
+			number, c.name)
+	}
+	copied := *c
+	copied.nodeOptions = make([]NodeOptions, number)
+	copied.nodeOptions[number-1] = o
+	copied.nodes = max(c.nodes, number)
+	return &copied, copied.checkNodes()
+}
+
+// join waits for a node and gives it what those of the start have.
+func (c *Cluster) join(ctx context.Context, m *Member, config *config) error {
+	machine := []backend.Instance{m.instance}
+	for _, component := range []Component{DNS, KubeProxy} {
+		if ref := config.images[component]; ref != "" && config.hasPodNetwork() && !config.without[component] {
+			if err := c.backend.Load(ctx, ref, machine); err != nil {
+				return err
+			}
+		}
+	}
+	if config.hasCSIDriver() {
+		if err := c.backend.Load(ctx, config.image(CSIDriver), machine); err != nil {
+			return err
+		}
+	}
+	if err := c.loadInto(ctx, config, machine); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	err = until(ctx, func(ctx context.Context) error {
+		node, err := client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return config.schedulable(node)
+	})
+	if err != nil {
+		return fmt.Errorf("%w; its last lines:\n%s", err, m.tail(context.WithoutCancel(ctx)))
+	}
+	return c.labelNode(ctx, m.name, config.ofNode(m.name))
+}
+
+// RemoveNode removes a node from a running cluster: its container or kubelet, and its Node object. Nothing is drained;
+// pods of the node are those of a machine that is gone, which controllers replace. The first node takes published ports
+// with it.
+func (c *Cluster) RemoveNode(ctx context.Context, i int) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	m := c.Node(i)
+	if m.missing != nil {
+		return m.missing
+	}
+	if err := c.remove(ctx, m); err != nil {
+		return fmt.Errorf("remove %s: %w", m.name, err)
+	}
+	c.setMembers(slices.DeleteFunc(c.Members(), func(other *Member) bool { return other == m }))
+	return nil
+}
+
+// remove ends a node first: a kubelet that runs would register it again.
+func (c *Cluster) remove(ctx context.Context, m *Member) error {
+	if err := c.backend.Remove(ctx, m.instance); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	err = client.CoreV1().Nodes().Delete(ctx, m.name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"golang.org/x/sync/errgroup"
+
+	"quintet.dev/quintet/cluster/owner"
+)
+
+// RemoveAll removes every cluster of containers on this engine and returns their names.
+func RemoveAll(ctx context.Context) ([]string, error) {
+	docker, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer docker.Close()
+	found, err := find(ctx, docker, LabelCluster)
+	if err != nil {
+		return nil, err
+	}
+	return found.clusters(), found.remove(ctx, docker)
+}
+
+// reap removes the objects of processes that ended without removing them, and returns the names of the clusters. All
+// objects of an aborted start are removed, whatever their owner. Objects are removed by ID: others of the same
+// cluster name may be created meanwhile.
+func reap(ctx context.Context, docker *testcontainers.DockerClient) ([]string, error) {
+	found, err := find(ctx, docker, LabelCluster)
+	if err != nil {
+		return nil, err
+	}
+	abandoned := map[string]bool{}
+	for _, c := range found.claims {
+		if owner.Dead(c.Labels[LabelOwner]) {
+			abandoned[c.Labels[LabelRun]] = true
+		}
+	}
+	dead := found.where(func(labels map[string]string) bool {
+		return abandoned[labels[LabelRun]] || owner.Dead(labels[LabelOwner])
+	})
+	return dead.clusters(), dead.remove(ctx, docker)
+}
+
+// removeRun removes what one start made, and its claim.
+func removeRun(ctx context.Context, docker *testcontainers.DockerClient, run string) error {
+	return remove(ctx, docker, LabelRun+"="+run)
+}
+
+func remove(ctx context.Context, docker *testcontainers.DockerClient, label string) error {
+	found, err := find(ctx, docker, label)
+	if err != nil {
+		return err
+	}
+	return found.remove(ctx, docker)
+}
+
+// remove removes members with their volumes first, then networks, and claims last: until then no other start of the
+// cluster begins.
+func (o objects) remove(ctx context.Context, docker *testcontainers.DockerClient) error {
+	if err := removeContainers(ctx, docker, o.members); err != nil {
+		return err
+	}
+	return errors.Join(removeNetworks(ctx, docker, o.networks), removeContainers(ctx, docker, o.claims))
+}
+
+func removeContainers(ctx context.Context, docker *testcontainers.DockerClient, containers []container.Summary) error {
+	var group errgroup.Group
+	for _, c := range containers {
+		group.Go(func() error { return removeContainer(ctx, docker, c.ID) })
+	}
+	return group.Wait()
+}
+
+func removeContainer(ctx context.Context, docker *testcontainers.DockerClient, id string) error {
+	_, err := docker.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if ignoreGone(err) != nil {
+		return fmt.Errorf("remove container %s: %w", id, err)
+	}
+	return nil
+}
+
+func removeNetworks(ctx context.Context, docker *testcontainers.DockerClient, networks []network.Summary) error {
+	for _, n := range networks {
+		if _, err := docker.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}); ignoreGone(err) != nil {
+			return fmt.Errorf("remove network %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// ignoreGone forgives what another remover was faster at.
+func ignoreGone(err error) error {
+	if errdefs.IsNotFound(err) || (errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// recordFile is where API servers in containers keep what a process that did not start the cluster must know of it to
+// add nodes.
+const recordFile = "cluster.json"
+
+// record is the part of a config that makes a node.
+type record struct {
+	Nodes      int                    `json:"nodes"`
+	APIServers int                    `json:"apiServers"`
+	IPFamily   IPFamily               `json:"ipFamily"`
+	Images     map[Component]string   `json:"images,omitempty"`
+	Args       map[Component][]string `json:"args,omitempty"`
+	Without    map[Component]bool     `json:"without,omitempty"`
+	Files      map[string][]byte      `json:"files,omitempty"` // of nodes
+	Loaded     []string               `json:"loaded,omitempty"`
+	CSI        bool                   `json:"csi,omitempty"`
+	Registry   bool                   `json:"registry,omitempty"`
+	Mirrors    []string               `json:"mirrors,omitempty"`
+	Insecure   []string               `json:"insecure,omitempty"`
+	Resources  backend.Resources      `json:"resources,omitzero"`
+	// Shutdown and ShutdownCritical are the periods of a graceful shutdown, in nanoseconds.
+	Shutdown         time.Duration `json:"shutdown,omitempty"`
+	ShutdownCritical time.Duration `json:"shutdownCritical,omitempty"`
+}
+
+func (c *config) record() ([]byte, error) {
+	return json.MarshalIndent(record{
+		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
+		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
+		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
+	}, "", "  ")
+}
+
+// configOf reads the record of a cluster that runs.
+func configOf(ctx context.Context, name string, server *Member) (*config, error) {
+	content, err := server.instance.ReadFile(ctx, recordFile)
+	if err != nil {
+		return nil, err
+	}
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, fmt.Errorf("%s of %s: %w", recordFile, server.name, err)
+	}
+	c := newConfig(name)
+	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
+	c.csi, c.registry, c.mirrors, c.insecure = r.CSI, r.Registry, r.Mirrors, r.Insecure
+	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
+	for component, image := range r.Images {
+		c.images[component] = image
+	}
+	for component, args := range r.Args {
+		c.args[component] = args
+	}
+	for component, without := range r.Without {
+		c.without[component] = without
+	}
+	c.files[Node] = r.Files
+	return c, nil
+}

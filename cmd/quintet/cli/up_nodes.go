@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quintet.dev/quintet/cluster"
+)
+
+// addNodeFlags adds the flags that say what nodes are like.
+func (f *upFlags) addNodeFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&f.nodeCPUs, "node-cpus", 0, "CPUs of each node; 0 is all of the machine")
+	fs.StringVar(&f.nodeMemory, "node-memory", "", "memory of each node, such as 2Gi; by default all of the machine")
+	fs.BoolVar(&f.overcommit, "overcommit", false, "let the nodes have more together than the machine")
+	fs.DurationVar(&f.shutdown, "shutdown-grace-period", 0,
+		"how long a node that is stopped takes to end its pods gracefully; 0 kills them with it")
+	fs.DurationVar(&f.shutdownLast, "shutdown-grace-period-critical-pods", 0,
+		"the last part of --shutdown-grace-period, for critical pods")
+}
+
+// nodeOptions translates them.
+func (f *upFlags) nodeOptions() ([]cluster.Option, error) {
+	var opts []cluster.Option
+	var memory int64
+	if f.nodeMemory != "" {
+		quantity, err := resource.ParseQuantity(f.nodeMemory)
+		if err != nil || quantity.Sign() <= 0 {
+			return nil, fmt.Errorf("--node-memory %q: want an amount of memory, e.g. 2Gi", f.nodeMemory)
+		}
+		memory = quantity.Value()
+	}
+	if f.nodeCPUs != 0 || memory != 0 {
+		opts = append(opts, cluster.WithNodeResources(f.nodeCPUs, memory))
+	}
+	if f.overcommit {
+		opts = append(opts, cluster.WithOvercommit())
+	}
+	if f.shutdown != 0 || f.shutdownLast != 0 {
+		opts = append(opts, cluster.WithGracefulNodeShutdown(f.shutdown, f.shutdownLast))
+	}
+	return opts, nil
+}

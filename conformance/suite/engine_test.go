@@ -1,0 +1,113 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"quintet.dev/quintet/conformance/report"
+)
+
+// fakeCluster has an API that makes namespaces, and nothing else.
+func fakeCluster() *Cluster {
+	client := fake.NewClientset()
+	var made atomic.Int64
+	client.PrependReactor("create", "namespaces", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		namespace := action.(clienttesting.CreateAction).GetObject().(*corev1.Namespace)
+		namespace.Name = fmt.Sprint(namespace.GenerateName, made.Add(1))
+		return false, nil, nil
+	})
+	return &Cluster{Client: client, Features: map[Feature]bool{}}
+}
+
+func TestOutcomes(t *testing.T) {
+	tests := map[string]struct {
+		run     func(ctx context.Context, t *T)
+		needs   []Feature
+		outcome report.Outcome
+		reason  string
+	}{
+		"passes": {func(context.Context, *T) {}, nil, report.Passed, ""},
+		"fails": {func(_ context.Context, t *T) { t.Expect(1).To(gomega.Equal(2)) }, nil, report.Failed,
+			"to equal"},
+		"an error": {func(_ context.Context, t *T) { t.Must(errors.New("no"), "write") }, nil, report.Failed,
+			"write: no"},
+		"can't judge": {func(_ context.Context, t *T) { t.Fault(errors.New("no image")) }, nil, report.Faulty,
+			"no image"},
+		"panics":        {func(context.Context, *T) { panic("oh") }, nil, report.Faulty, "panic: oh"},
+		"not supported": {nil, []Feature{TwoNodes}, report.NotSupported, "the cluster has no two-nodes"},
+		"not asked for": {nil, nil, report.Skipped, "not asked for"},
+	}
+	var list []Case
+	for name, test := range tests {
+		id := "a/" + strings.ReplaceAll(name, " ", "-")
+		list = append(list, Case{ID: id, Requirement: name, Needs: test.needs, Run: test.run})
+	}
+	engine := Engine{Cluster: fakeCluster(), Cases: list, Parallel: 3, Filter: regexp.MustCompile("^a/([^n]|not-s)")}
+	for i, got := range engine.Run(t.Context()) {
+		want := tests[list[i].Requirement]
+		if got.ID != list[i].ID || got.Outcome != want.outcome || !strings.Contains(got.Reason, want.reason) {
+			t.Errorf("%s: %s %s: %q, want %s: %q", list[i].ID, got.ID, got.Outcome, got.Reason, want.outcome,
+				want.reason)
+		}
+	}
+}
+
+// TestSideBySide checks that as many cases run at once as were asked for, no more, and serial ones alone.
+func TestSideBySide(t *testing.T) {
+	const parallel = 3
+	var running, most atomic.Int64
+	full := make(chan struct{})
+	beside := func(context.Context, *T) {
+		now := running.Add(1)
+		defer running.Add(-1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		if now == parallel {
+			close(full) // a second time would be a panic, which is Faulty: the cases are as many as may run at once
+		}
+		<-full
+	}
+	alone := func(_ context.Context, t *T) {
+		t.Expect(running.Add(1)).To(gomega.BeEquivalentTo(1))
+		running.Add(-1)
+	}
+	engine := Engine{Cluster: fakeCluster(), Parallel: parallel, Cases: []Case{
+		{ID: "a/1", Serial: true, Run: alone}, {ID: "a/2", Run: beside}, {ID: "a/3", Run: beside},
+		{ID: "a/4", Serial: true, Run: alone}, {ID: "a/5", Run: beside},
+	}}
+	for _, got := range engine.Run(t.Context()) {
+		if got.Outcome != report.Passed {
+			t.Errorf("%s: %s: %s", got.ID, got.Outcome, got.Reason)
+		}
+	}
+	if most.Load() != parallel {
+		t.Errorf("%d cases ran at once, want %d", most.Load(), parallel)
+	}
+}
+
+// TestEndedRun checks that cases without time left are Skipped, and those before are not lost.
+func TestEndedRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	engine := Engine{Cluster: fakeCluster(), Cases: []Case{
+		{ID: "a/1", Run: func(context.Context, *T) { cancel() }}, {ID: "a/2", Run: func(context.Context, *T) {}},
+	}}
+	var outcomes []report.Outcome
+	for _, got := range engine.Run(ctx) {
+		outcomes = append(outcomes, got.Outcome)
+	}
+	if want := []report.Outcome{report.Passed, report.Skipped}; !slices.Equal(outcomes, want) {
+		t.Errorf("outcomes %v, want %v", outcomes, want)
+	}
+}

@@ -1,0 +1,154 @@
+// Package reconcile is the level-triggered loop under every controller: keys come from shared informers, wait in a
+// rate-limited queue, and are reconciled by a few workers until the state is what it should be.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Config is what a loop is made of.
+type Config struct {
+	// Name is the loop's in the log and its queue's in metrics: that of upstream's queue where it has the same.
+	Name string
+	// Workers is how many keys may be reconciled at once; 0 is one.
+	Workers int
+	// Clock is the only source of time.
+	Clock clock.WithTicker
+	// Metrics are those of the queue; nil measures nothing.
+	Metrics workqueue.MetricsProvider
+	// MinDelay and MaxDelay bound the delay of a key that failed, which doubles each time. Without them they are those of
+	// most controllers: 5 ms and 1000 s, at 10 retries per second of all keys together.
+	MinDelay, MaxDelay time.Duration
+}
+
+// Loop reconciles keys of type K. A key that is added while it is being reconciled is reconciled again afterwards;
+// a key whose reconciliation fails, or panics, comes back with exponential delay. Its methods may be called
+// concurrently, but for Watch and Needs, which come before Run, and Run, which is called once.
+type Loop[K comparable] struct {
+	name      string
+	workers   int
+	reconcile func(context.Context, K) error
+	queue     workqueue.TypedRateLimitingInterface[K]
+	synced    []cache.InformerSynced
+}
+
+// New makes a loop that calls reconcile for every key added.
+func New[K comparable](c Config, reconcile func(context.Context, K) error) *Loop[K] {
+	queue := workqueue.TypedRateLimitingQueueConfig[K]{Clock: c.Clock, MetricsProvider: c.Metrics}
+	if c.Metrics != nil {
+		queue.Name = c.Name // without one nothing is measured
+	}
+	limiter := workqueue.DefaultTypedControllerRateLimiter[K]()
+	if c.MinDelay > 0 {
+		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](c.MinDelay, c.MaxDelay)
+	}
+	return &Loop[K]{
+		name: c.Name, workers: max(c.Workers, 1), reconcile: reconcile,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, queue),
+	}
+}
+
+// Add enqueues key.
+func (l *Loop[K]) Add(key K) { l.queue.Add(key) }
+
+// AddAfter enqueues key once delay has passed.
+func (l *Loop[K]) AddAfter(key K, delay time.Duration) { l.queue.AddAfter(key, delay) }
+
+// Retry enqueues key now, and lets its delay begin from the least again.
+func (l *Loop[K]) Retry(key K) {
+	l.queue.Forget(key)
+	l.queue.Add(key)
+}
+
+// Watch feeds the events of informer to handler. The loop starts only after handler has seen the initial state.
+func (l *Loop[K]) Watch(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return err
+	}
+	l.synced = append(l.synced, registration.HasSynced)
+	return nil
+}
+
+// Needs delays the start of the loop until informer has its initial state.
+func (l *Loop[K]) Needs(informer cache.SharedIndexInformer) {
+	l.synced = append(l.synced, informer.HasSynced)
+}
+
+// WaitForSync returns once all that is watched or needed has its initial state. It fails when ctx ends before that.
+func (l *Loop[K]) WaitForSync(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), l.synced...) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Run works until ctx ends, and returns its error. The informers must be started by the caller.
+func (l *Loop[K]) Run(ctx context.Context) error {
+	defer l.queue.ShutDown()
+	if err := l.WaitForSync(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, l.queue.ShutDown)
+	defer stop()
+	var workers sync.WaitGroup
+	for range l.workers {
+		workers.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+func (l *Loop[K]) next(ctx context.Context) bool {
+	key, shutdown := l.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err := l.attempt(ctx, key); err != nil {
+		l.log(ctx, key, err)
+		l.queue.AddRateLimited(key)
+		return true
+	}
+	l.queue.Forget(key)
+	return true
+}
+
+// attempt reconciles a key. A panic is an error of that key: other keys, other controllers and, in a test, the whole
+// process go on.
+func (l *Loop[K]) attempt(ctx context.Context, key K) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return l.reconcile(ctx, key)
+}
+
+// log writes of a failure: conflicts are expected, operators want to see everything else.
+func (l *Loop[K]) log(ctx context.Context, key K, err error) {
+	log := klog.FromContext(ctx).WithValues("loop", l.name, "key", fmt.Sprint(key))
+	switch {
+	case ctx.Err() != nil:
+	case apierrors.IsConflict(err):
+		log.V(2).Info("Object changed meanwhile; retrying", "err", err)
+	default:
+		log.Error(err, "Failed to reconcile; retrying")
+	}
+}
