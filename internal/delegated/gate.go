@@ -182,11 +182,22 @@ func (g *Gate) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// identify authenticates. While the API server has yet to publish its authorities, as it does when it starts, no
+// certificate can be verified; a client that shows one waits rather than being taken for anonymous.
+func (g *Gate) identify(r *http.Request) (*authenticator.Response, bool, error) {
+	who, ok, err := g.authenticator.AuthenticateRequest(r)
+	if g.lookup == nil || err == nil && ok && !isAnonymous(who.User) || r.TLS == nil ||
+		len(r.TLS.PeerCertificates) == 0 || !g.lookup.wait(r.Context(), g.clock) {
+		return who, ok, err
+	}
+	return g.authenticator.AuthenticateRequest(r)
+}
+
 // Protect lets only those requests through that are allowed.
 func (g *Gate) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache, private")
-		who, ok, err := g.authenticator.AuthenticateRequest(r)
+		who, ok, err := g.identify(r)
 		if err != nil || !ok {
 			closeConnAfterResponse(w, r)
 			unauthorized(w, r, err)

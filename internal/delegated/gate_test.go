@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/internal/certs"
 )
@@ -344,6 +345,55 @@ func TestPublishedAuthoritiesAreFollowed(t *testing.T) {
 	})
 	if !knows(after) {
 		t.Error("rubbish did away with the authority before")
+	}
+}
+
+// TestCertificateBeforeAuthorities: a client with a certificate that comes before the API server has published its
+// authorities waits for them, and is not taken for anonymous; a client without one is answered at once.
+func TestCertificateBeforeAuthorities(t *testing.T) {
+	clients, proxies := authority(t, "clients"), authority(t, "proxies")
+	api := newCluster()
+	o := Default()
+	steps := testingclock.NewFakeClock(time.Now())
+	g, err := assemble(t.Context(), &o, api, api, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, g)
+	if response, _ := (request{path: "/metrics"}).send(t, url); response.StatusCode != 403 {
+		t.Errorf("without a certificate: %d", response.StatusCode)
+	}
+	waits := func() chan int {
+		answers := make(chan int)
+		go func() {
+			response, _ := request{path: "/metrics", certificate: client(t, clients, "alice")}.send(t, url)
+			answers <- response.StatusCode
+		}()
+		eventually(t, "waits", steps.HasWaiters)
+		return answers
+	}
+	answers := waits()
+	steps.Step(patience)
+	if code := <-answers; code != 403 {
+		t.Errorf("after its patience: %d", code)
+	}
+	answers = waits()
+	maps := api.CoreV1().ConfigMaps("kube-system")
+	if _, err := maps.Create(t.Context(), publish(clients, proxies), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var code int
+	eventually(t, "answers", func() bool { // an update that the informer's watch is too late for is in its list
+		select {
+		case code = <-answers:
+			return true
+		default:
+			_, err := maps.Update(t.Context(), publish(clients, proxies), metav1.UpdateOptions{})
+			return err != nil
+		}
+	})
+	if code != 200 {
+		t.Errorf("once they are published: %d", code)
 	}
 }
 

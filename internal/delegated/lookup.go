@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // published is the ConfigMap in kube-system in which the API server publishes its client CAs.
@@ -109,9 +111,35 @@ type lookup struct {
 	client  kubernetes.Interface
 	clients *authorities
 	proxies *proxies
+	// found is closed when authorities were found published.
+	found     chan struct{}
+	closeOnce sync.Once
 }
 
-func newLookup(client kubernetes.Interface) *lookup { return &lookup{client: client} }
+func newLookup(client kubernetes.Interface) *lookup {
+	return &lookup{client: client, found: make(chan struct{})}
+}
+
+// patience bounds how long a client with a certificate waits for authorities to be published.
+const patience = 5 * time.Second
+
+// wait returns when authorities were found, ctx ends or patience does. It returns whether they were found only now.
+func (l *lookup) wait(ctx context.Context, clk clock.Clock) bool {
+	select {
+	case <-l.found:
+		return false
+	default:
+	}
+	timeout := clk.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-l.found:
+		return true
+	case <-ctx.Done():
+	case <-timeout.C():
+	}
+	return false
+}
 
 // once reads what is published now. Nothing published is no failure, for it may come yet.
 func (l *lookup) once(ctx context.Context) error {
@@ -127,6 +155,7 @@ func (l *lookup) once(ctx context.Context) error {
 
 // take believes what can be used, and keeps what was before of what can't.
 func (l *lookup) take(from *v1.ConfigMap) error {
+	defer l.closeOnce.Do(func() { close(l.found) })
 	var errs []error
 	trust := func(a *authorities, key string) {
 		if pem := from.Data[key]; pem != "" {
