@@ -25,6 +25,10 @@ STAMP      = $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/vers
 	-X $p.gitMajor=$(word 1,$(subst ., ,$(VERSION:v%=%))) -X $p.gitMinor=$(word 2,$(subst ., ,$(VERSION:v%=%))) \
 	-X $p.gitCommit=$(COMMIT) -X $p.gitTreeState=$(STATE) -X $p.buildDate=$(DATE))
 LINT      := go tool -modfile=.ci/tools/go.mod
+# gotest FLAGS,PACKAGES,NAME tests. With RERUN=1, as on build machines, tests that fail (five at most) run once more, and
+# those that pass only then are named in _output/flaky/NAME.
+RERUNNER  := $(CURDIR)/bin/tools/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5
+gotest     = $(if $(RERUN),$(RERUNNER) --rerun-fails-report=$(CURDIR)/_output/flaky/$3 --packages="$2" -- $1,go test $1 $2)
 
 ##@ Develop
 
@@ -40,16 +44,22 @@ build: ## Build all programs into bin/, static
 	go build -C components/registry -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
 
 .PHONY: test
-test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)
-	go test -timeout 30m $(UNIT)
-	go test -C components/dns ./...
-	go test -C components/registry ./...
+test: rerunner ## Run the unit tests (no Docker needed; tests that use it are skipped without)
+	$(call gotest,-timeout 30m,$(UNIT),test)
+	cd components/dns && $(call gotest,,./...,test-dns)
+	cd components/registry && $(call gotest,,./...,test-registry)
 
 .PHONY: race
-race: ## Run the unit tests, and whole clusters in one process, under the race detector
-	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
-	CGO_ENABLED=1 go test -C components/dns -race ./...
-	CGO_ENABLED=1 go test -C components/registry -race ./...
+race: export CGO_ENABLED = 1
+race: rerunner ## Run the unit tests, and whole clusters in one process, under the race detector
+	$(call gotest,-race -timeout 30m,$(RACE),race)
+	cd components/dns && $(call gotest,-race,./...,race-dns)
+	cd components/registry && $(call gotest,-race,./...,race-registry)
+
+.PHONY: rerunner
+rerunner: # what RERUN=1 tests with
+	$(if $(RERUN),mkdir -p _output/flaky)
+	$(if $(RERUN),CGO_ENABLED=0 go build -modfile=.ci/tools/go.mod -o bin/tools/ gotest.tools/gotestsum)
 
 .PHONY: lint
 lint: ## Vet and lint
@@ -81,8 +91,8 @@ down: ## Remove all clusters, also those that a crash left behind
 ##@ Prove
 
 .PHONY: e2e
-e2e: images ## Build images, test clusters of containers, write the conformance report to _output/report
-	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -p 1 -count=1 -timeout 45m ./e2e ./e2e/robustness
+e2e: images rerunner ## Build images, test clusters of containers, write the conformance report to _output/report
+	QUINTET_REPORT_DIR=$(abspath $(REPORT)) $(call gotest,-p 1 -count=1 -timeout 45m,./e2e ./e2e/robustness,e2e)
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
