@@ -373,9 +373,9 @@ func TestCertificateBeforeAuthorities(t *testing.T) {
 		return answers
 	}
 	answers := waits()
-	steps.Step(patience)
+	steps.Step(authorityWait)
 	if code := <-answers; code != 403 {
-		t.Errorf("after its patience: %d", code)
+		t.Errorf("after a while: %d", code)
 	}
 	answers = waits()
 	maps := api.CoreV1().ConfigMaps("kube-system")

@@ -120,17 +120,17 @@ func newLookup(client kubernetes.Interface) *lookup {
 	return &lookup{client: client, found: make(chan struct{})}
 }
 
-// patience bounds how long a client with a certificate waits for authorities to be published.
-const patience = 5 * time.Second
+// authorityWait bounds how long a client with a certificate waits for authorities to be published.
+const authorityWait = 5 * time.Second
 
-// wait returns when authorities were found, ctx ends or patience does. It returns whether they were found only now.
+// wait returns when authorities were found, ctx ends or authorityWait has passed. It returns whether they were found only now.
 func (l *lookup) wait(ctx context.Context, clk clock.Clock) bool {
 	select {
 	case <-l.found:
 		return false
 	default:
 	}
-	timeout := clk.NewTimer(patience)
+	timeout := clk.NewTimer(authorityWait)
 	defer timeout.Stop()
 	select {
 	case <-l.found:

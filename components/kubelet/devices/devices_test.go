@@ -3,6 +3,7 @@ package devices
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -76,7 +77,8 @@ func (r *rig) plugin(p *devicetest.Plugin, devices ...*pluginapi.Device) *device
 	}
 	kubelet := filepath.Join(r.Dir, socketName)
 	for { // the manager removes other sockets before it makes its own
-		if _, err := os.Stat(kubelet); err == nil {
+		if conn, err := net.Dial("unix", kubelet); err == nil { // the file is there a moment before it is listened on
+			_ = conn.Close()
 			break
 		}
 		if r.t.Context().Err() != nil {
