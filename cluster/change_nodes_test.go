@@ -106,10 +106,11 @@ func TestAddNodeToContainers(t *testing.T) {
 	c, b := faked(map[string]error{"start node-2": errors.New("no room")}, "etcd-0/etcd", "apiserver-0/kube-apiserver",
 		"node-1/node")
 	c.addressing = nowhere{}
-	var err error
-	if c.authority, err = certs.NewAuthority("x"); err != nil {
+	authority, err := certs.NewAuthority("x")
+	if err != nil {
 		t.Fatal(err)
 	}
+	c.ids = &identities{cluster: authority}
 	if _, err := c.AddNode(t.Context(), NodeOptions{}); err == nil || fmt.Sprint(b.log) != "[add node-2 start node-2]" {
 		t.Errorf("%v, %v", b.log, err)
 	}

@@ -28,7 +28,6 @@ import (
 	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/cluster/owner"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
-	"quintet.dev/quintet/internal/certs"
 )
 
 // startTimeout bounds a start whose context has no deadline; cleanTimeout bounds removal.
@@ -50,8 +49,8 @@ type Cluster struct {
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
-	authority *certs.Authority // of client certificates; nil until it is needed, in a cluster that Open took hold of
-	changing  sync.Mutex       // held while nodes are added and removed
+	ids      *identities // nil until they are needed, in a cluster that Open took hold of
+	changing sync.Mutex  // held while nodes are added and removed
 
 	mu      sync.RWMutex
 	members []*Member // etcd first, nodes last; guarded by mu
@@ -60,7 +59,11 @@ type Cluster struct {
 // Start brings a cluster up and returns when it can run pods: its API server is ready, the default service account
 // exists, and every node is ready. What a failed start made is removed.
 func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
-	config := newConfig(randomName())
+	return launch(ctx, newConfig(randomName()), opts)
+}
+
+// launch is Start from a config, which it changes by the options.
+func launch(ctx context.Context, config *config, opts []Option) (*Cluster, error) {
 	for _, opt := range opts {
 		if err := opt(config); err != nil {
 			return nil, err
@@ -142,6 +145,7 @@ func (s *start) steps() []step {
 		{"prepare", s.prepare},
 		{"start components", s.startMembers},
 		{"wait for the API server", s.guarded(APIServer, s.apiReady)},
+		{"take over nodes", s.guarded(APIServer, s.adopt)},
 		{"deploy add-ons", s.guarded(APIServer, s.deployAddons)},
 		{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)},
 		{"wait for the nodes", s.guarded(Node, s.nodesReady)},
@@ -168,12 +172,12 @@ func (s *start) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := newIdentities(config.validity())
+	ids, err := config.identities()
 	if err != nil {
 		return err
 	}
 	s.layout = &layout{config: config, addressing: addressing, ids: ids}
-	s.cluster.addressing, s.cluster.authority = addressing, ids.cluster
+	s.cluster.addressing, s.cluster.ids = addressing, ids
 	if s.plan, err = s.layout.members(); err != nil {
 		return err
 	}

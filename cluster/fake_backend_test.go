@@ -131,6 +131,11 @@ func (i *fakeInstance) ReadFile(_ context.Context, name string) ([]byte, error) 
 	return []byte(name), nil
 }
 
+func (i *fakeInstance) WriteFile(_ context.Context, name string, content []byte) error {
+	i.files[name] = content
+	return i.backend.do("write " + i.name + " " + name)
+}
+
 func (i *fakeInstance) State(context.Context) (backend.State, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

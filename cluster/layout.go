@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/components/etcd"
 )
 
 // The usual ports and ranges, as kubeadm has them; pods' and services' addresses exist only inside the nodes.
@@ -172,8 +173,8 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 		return backend.Member{Program: "etcd", Port: etcdClientPort, Args: []string{
 			"--data-dir=" + path.Join(l.addressing.Dir(name), "data"), "--listen-client-urls=" +
 				l.url(name, etcdClientPort),
-			"--unsafe-no-fsync=true",
-		}}, newFiles()
+			"--unsafe-no-fsync=true", "--" + etcd.RestoreFlag + "=" + l.files(name)(snapshotFile),
+		}}, l.etcdSnapshot(newFiles())
 	}
 	file := l.files(name)
 	var initial []string
@@ -184,6 +185,9 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 	if len(initial) == 1 {
 		// A member without peers needs no votes: with short timeouts it becomes leader half a second sooner.
 		alone = []string{"--heartbeat-interval=10", "--election-timeout=100"}
+	}
+	if _, own := l.config.images[Etcd]; !own {
+		alone = append(alone, "--"+etcd.RestoreFlag+"="+file(snapshotFile))
 	}
 	return backend.Member{
 		Program: "etcd",
@@ -201,7 +205,15 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 			"--log-level=warn",
 			"--unsafe-no-fsync=true", // a killed process loses nothing; only a crash of the machine does
 		),
-	}, l.ids.etcdFiles(l.addressing, name)
+	}, l.etcdSnapshot(l.ids.etcdFiles(l.addressing, name))
+}
+
+// etcdSnapshot adds the snapshot that the cluster goes on from.
+func (l *layout) etcdSnapshot(f *files) *files {
+	if from := l.config.from; from != nil && from.etcd != nil {
+		f.add(snapshotFile, from.etcd, nil)
+	}
+	return f
 }
 
 func (l *layout) apiserver(name string) (backend.Member, *files) {

@@ -101,6 +101,8 @@ type config struct {
 	mergeInto   string // a kubeconfig file; empty for none
 	retain      bool
 
+	from *Snapshot // that the cluster goes on from; may be nil
+
 	manifests     []*unstructured.Unstructured
 	waitManifests bool
 

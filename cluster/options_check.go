@@ -31,6 +31,9 @@ func (c *config) check() error {
 	if err := c.checkClock(); err != nil {
 		return err
 	}
+	if err := c.checkSnapshot(); err != nil {
+		return err
+	}
 	if c.inProcess {
 		return c.checkInProcess()
 	}

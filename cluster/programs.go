@@ -175,8 +175,12 @@ func (c clocks) filter(f func(http.Handler) http.Handler) func(http.Handler) htt
 }
 
 func (c *config) newMemoryStore() *memory.Store {
-	if c.clock == nil {
-		return memory.New(clock.RealClock{})
+	var tells clock.WithTicker = clock.RealClock{}
+	if c.clock != nil {
+		tells = apiClock(c.clock)
 	}
-	return memory.New(apiClock(c.clock))
+	if c.from != nil && c.from.memory != nil {
+		return memory.NewFrom(tells, c.from.memory)
+	}
+	return memory.New(tells)
 }

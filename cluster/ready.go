@@ -180,7 +180,7 @@ func (c *Cluster) WaitNodes(ctx context.Context) error {
 			return fmt.Errorf("%d of %d nodes registered", len(nodes.Items), want)
 		}
 		for i := range nodes.Items {
-			if err := c.config.schedulable(&nodes.Items[i]); err != nil {
+			if err := errors.Join(c.moved(&nodes.Items[i]), c.config.schedulable(&nodes.Items[i])); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,9 @@ const recordFile = "cluster.json"
 type record struct {
 	Nodes      int                    `json:"nodes"`
 	APIServers int                    `json:"apiServers"`
+	Etcds      int                    `json:"etcds"`
+	Schedulers int                    `json:"schedulers"`
+	Managers   int                    `json:"managers"`
 	IPFamily   IPFamily               `json:"ipFamily"`
 	Images     map[Component]string   `json:"images,omitempty"`
 	Args       map[Component][]string `json:"args,omitempty"`
@@ -24,6 +27,7 @@ type record struct {
 	Files      map[string][]byte      `json:"files,omitempty"` // of nodes
 	Loaded     []string               `json:"loaded,omitempty"`
 	CSI        bool                   `json:"csi,omitempty"`
+	Metrics    bool                   `json:"metrics,omitempty"`
 	Registry   bool                   `json:"registry,omitempty"`
 	Mirrors    []string               `json:"mirrors,omitempty"`
 	Insecure   []string               `json:"insecure,omitempty"`
@@ -35,7 +39,8 @@ type record struct {
 
 func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
-		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
+		Nodes: c.nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
+		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
@@ -47,11 +52,21 @@ func configOf(ctx context.Context, name string, server *Member) (*config, error)
 	if err != nil {
 		return nil, err
 	}
-	var r record
-	if err := json.Unmarshal(content, &r); err != nil {
+	c, err := readRecord(name, content)
+	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", recordFile, server.name, err)
 	}
+	return c, nil
+}
+
+// readRecord makes the config of a cluster of that name from a record.
+func readRecord(name string, content []byte) (*config, error) {
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, err
+	}
 	c := newConfig(name)
+	c.etcds, c.schedulers, c.managers, c.metrics = r.Etcds, r.Schedulers, r.Managers, r.Metrics
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
 	c.csi, c.registry, c.mirrors, c.insecure = r.CSI, r.Registry, r.Mirrors, r.Insecure
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}

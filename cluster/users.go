@@ -34,25 +34,40 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (*
 	return config, nil
 }
 
-// signer is the authority of client certificates, which API servers keep for processes that did not start the cluster.
+// signer is the authority of client certificates.
 func (c *Cluster) signer(ctx context.Context) (*certs.Authority, error) {
+	ids, err := c.identities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ids.cluster, nil
+}
+
+// identities are the cluster's: those of client certificates and service accounts are kept by API servers, for processes
+// that did not start the cluster.
+func (c *Cluster) identities(ctx context.Context) (*identities, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	if c.authority != nil {
-		return c.authority, nil
+	if c.ids != nil {
+		return c.ids, nil
 	}
 	servers := c.Component(APIServer).Members
 	if len(servers) == 0 {
 		return nil, errors.New("the cluster has no API server")
 	}
-	cert, err := servers[0].instance.ReadFile(ctx, "pki/ca.crt")
+	contents := map[string][]byte{"pki/ca.crt": nil, caKey: nil, "pki/sa.pub": nil, "pki/sa.key": nil}
+	for name := range contents {
+		content, err := servers[0].instance.ReadFile(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		contents[name] = content
+	}
+	authority, err := certs.LoadAuthority(certs.Pair{Cert: contents["pki/ca.crt"], Key: contents[caKey]})
 	if err != nil {
 		return nil, err
 	}
-	key, err := servers[0].instance.ReadFile(ctx, caKey)
-	if err != nil {
-		return nil, err
-	}
-	c.authority, err = certs.LoadAuthority(certs.Pair{Cert: cert, Key: key})
-	return c.authority, err
+	c.ids = &identities{cluster: authority,
+		serviceAccounts: certs.Pair{Cert: contents["pki/sa.pub"], Key: contents["pki/sa.key"]}}
+	return c.ids, nil
 }

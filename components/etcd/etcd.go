@@ -23,15 +23,18 @@ type Config struct {
 	ClientURL string
 	// UnsafeNoFsync trades durability against a crash of the machine for speed.
 	UnsafeNoFsync bool
+	// RestoreSnapshot is the file of a snapshot that DataDir is made from, once, if it exists.
+	RestoreSnapshot string
 	// LogLevel is zap's: "fatal" if empty.
 	LogLevel string
 }
 
 // Server is an embedded etcd member.
 type Server struct {
-	config *embed.Config
-	ready  chan struct{}
-	url    string // set before ready is closed
+	config  *embed.Config
+	restore Restore
+	ready   chan struct{}
+	url     string // set before ready is closed
 }
 
 // New checks the configuration; nothing is opened before Run.
@@ -56,11 +59,18 @@ func New(c Config) (*Server, error) {
 	if c.LogLevel != "" {
 		config.LogLevel = c.LogLevel
 	}
-	return &Server{config: config, ready: make(chan struct{})}, nil
+	restore := Restore{Snapshot: c.RestoreSnapshot, DataDir: c.DataDir, Name: config.Name, PeerURL: peer.String(),
+		InitialCluster: config.InitialCluster}
+	return &Server{config: config, restore: restore, ready: make(chan struct{})}, nil
 }
 
 // Run serves until ctx ends, and may be called once.
 func (s *Server) Run(ctx context.Context) error {
+	if s.restore.Snapshot != "" {
+		if err := s.restore.Run(); err != nil {
+			return err
+		}
+	}
 	etcd, err := embed.StartEtcd(s.config)
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)

@@ -2,6 +2,9 @@ package etcd
 
 import "github.com/spf13/pflag"
 
+// RestoreFlag is the only flag that upstream does not have: its etcdutl restores.
+const RestoreFlag = "restore-snapshot"
+
 // AddFlags adds those of upstream's flags that an embedded member has
 // (https://etcd.io/docs/v3.6/op-guide/configuration/).
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
@@ -9,5 +12,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.ClientURL, "listen-client-urls", c.ClientURL, "URL to serve clients on.")
 	fs.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", c.UnsafeNoFsync,
 		"Don't wait for the disk: a crash of the machine may lose data.")
+	fs.StringVar(&c.RestoreSnapshot, RestoreFlag, c.RestoreSnapshot,
+		"Snapshot that the directory is made from before the member starts, once; nothing happens if there is no such file.")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn, error, panic or fatal.")
 }

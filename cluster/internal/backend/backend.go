@@ -147,6 +147,8 @@ type Instance interface {
 	Logs(ctx context.Context, follow bool, to io.Writer) error
 	// ReadFile reads one of the member's files, named relative to its directory, also while the member is stopped.
 	ReadFile(ctx context.Context, name string) ([]byte, error)
+	// WriteFile writes one of the member's files, named as in ReadFile, also while the member is stopped.
+	WriteFile(ctx context.Context, name string, content []byte) error
 	// State tells whether the member runs.
 	State(ctx context.Context) (State, error)
 }

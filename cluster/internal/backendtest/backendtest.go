@@ -59,6 +59,12 @@ func Run(t *testing.T, s Subject) {
 		if err != nil || string(content) != "hello" {
 			t.Errorf("ReadFile: %q, %v", content, err)
 		}
+		if err := instance.WriteFile(ctx, "other/new.txt", []byte("new")); err != nil {
+			t.Errorf("WriteFile: %v", err)
+		}
+		if content, err := instance.ReadFile(ctx, "other/new.txt"); err != nil || string(content) != "new" {
+			t.Errorf("ReadFile of what was written: %q, %v", content, err)
+		}
 		var log bytes.Buffer
 		if err := instance.Logs(ctx, false, &log); err != nil || !strings.HasPrefix(log.String(), "serving") {
 			t.Errorf("Logs: %q, %v", log.String(), err)

@@ -138,6 +138,15 @@ func (i *instance) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
+func (i *instance) WriteFile(ctx context.Context, name string, content []byte) error {
+	files, err := archive(rootDir, map[string][]byte{name: content})
+	if err != nil {
+		return i.wrap("write file of", err)
+	}
+	_, err = i.docker.CopyToContainer(ctx, i.id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+	return i.wrap("write file of", err)
+}
+
 func (i *instance) State(ctx context.Context) (backend.State, error) {
 	inspected, err := i.docker.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {

@@ -90,22 +90,25 @@ func (b *InProcess) Start(ctx context.Context, m backend.Member) (backend.Instan
 	}
 	dir := addressing{b}.Dir(m.Name)
 	for name, content := range m.Files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
+		if err := writeFile(filepath.Join(dir, name), content); err != nil {
 			return nil, err
 		}
 	}
 	i := &instance{
-		name: m.Name, dir: dir, args: m.Args, program: program,
+		name: m.Name, dir: dir, component: m.Component, args: m.Args, program: program,
 		listen: func() (net.Listener, error) { return b.listen(m.Name) },
 	}
 	b.mu.Lock()
 	b.instances[m.Name] = i
 	b.mu.Unlock()
 	return i, i.Start(ctx)
+}
+
+func writeFile(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
 }
 
 // listen binds a member's port: it uses the reserved listener first, and listens again after the member has ended.
@@ -178,7 +181,10 @@ func (b *InProcess) Remove(ctx context.Context, i backend.Instance) error {
 	return os.RemoveAll(dir)
 }
 
-// Close ends all members at once and removes their files.
+// store is the component that ends last: API servers wait for it when they end.
+const store = "etcd"
+
+// Close ends all members, the store's last, and removes their files.
 func (b *InProcess) Close(ctx context.Context) error {
 	b.mu.Lock()
 	instances := slices.Collect(maps.Values(b.instances))
@@ -186,11 +192,16 @@ func (b *InProcess) Close(ctx context.Context) error {
 	dir := b.dir
 	b.instances, b.listeners = map[string]*instance{}, map[string]net.Listener{}
 	b.mu.Unlock()
-	var group errgroup.Group
-	for _, i := range instances {
-		group.Go(func() error { return i.Stop(ctx, closeGrace) })
+	var errs []error
+	for _, last := range []bool{false, true} {
+		var group errgroup.Group
+		for _, i := range instances {
+			if (i.component == store) == last {
+				group.Go(func() error { return i.Stop(ctx, closeGrace) })
+			}
+		}
+		errs = append(errs, group.Wait())
 	}
-	errs := []error{group.Wait()}
 	for _, listener := range listeners {
 		errs = append(errs, listener.Close())
 	}

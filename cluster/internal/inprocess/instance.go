@@ -22,6 +22,7 @@ import (
 // instance is one member: a program that runs, or ended.
 type instance struct {
 	name, dir string
+	component string
 	args      []string
 	program   Program
 	listen    func() (net.Listener, error)
@@ -137,6 +138,10 @@ func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
 
 func (i *instance) ReadFile(_ context.Context, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(i.dir, name))
+}
+
+func (i *instance) WriteFile(_ context.Context, name string, content []byte) error {
+	return writeFile(filepath.Join(i.dir, name), content)
 }
 
 func (i *instance) State(context.Context) (backend.State, error) {

@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -12,7 +13,17 @@ import (
 //
 // A member without configured peers gets short election timeouts by default: it becomes leader after a few hundredths
 // of a second instead of up to two seconds, most of the time in which a control plane starts.
+//
+// --restore-snapshot=FILE, which upstream has not, makes the data directory from a snapshot before the member starts.
 func Main() int {
+	rest, restore, restores := withoutRestore(os.Args[1:])
+	if restores {
+		if err := restore.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	os.Args = append(os.Args[:1:1], rest...)
 	if !configured("config-file", "discovery", "discovery-srv", "election-timeout", "heartbeat-interval",
 		"initial-advertise-peer-urls", "initial-cluster") {
 		_ = os.Setenv("ETCD_HEARTBEAT_INTERVAL", "10") // milliseconds

@@ -72,7 +72,15 @@ func (a *app) start(ctx context.Context, e entry, f upFlags, opts []cluster.Opti
 	began := time.Now()
 	starting, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	c, err := cluster.Start(starting, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()))...)
+	launch := cluster.Start
+	if f.from != "" {
+		snapshot, err := cluster.LoadSnapshot(f.from)
+		if err != nil {
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		launch = snapshot.Start
+	}
+	c, err := launch(starting, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()))...)
 	if err != nil {
 		return nil, err
 	}

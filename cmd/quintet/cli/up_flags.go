@@ -22,7 +22,7 @@ type upFlags struct {
 	store, ipFamily          string
 	faults                   string
 	schedulers, managers     int
-	config                   string
+	config, from             string
 	crds, manifests          []string
 	waitForManifests         bool
 	mergeKubeconfig, retain  bool
@@ -60,6 +60,7 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --faults plan.yaml                  # disturb requests, see quintet faults
   quintet up --config cluster.yaml               # all of it, and single nodes, in a file
   quintet up --manifest app.yaml --wait          # with these objects, ready
+  quintet up --name b --from prepared.tar        # with the objects and users of quintet snapshot
   quintet up --kubeconfig-merge                  # for any kubectl, until it is down
   quintet up --in-process --nodes 100            # no Docker, hollow nodes`,
 		Args: cobra.NoArgs,
@@ -102,6 +103,7 @@ func (f *upFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.mergeKubeconfig, "kubeconfig-merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
+	fs.StringVar(&f.from, "from", "", "file of quintet snapshot: start a cluster that goes on from there, with its options")
 	f.addNodeFlags(fs)
 	fs.BoolVar(&f.retain, "retain", false, "keep what there is of a cluster that does not come up, to look at")
 	fs.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait until the cluster is ready")

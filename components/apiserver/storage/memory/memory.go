@@ -46,6 +46,7 @@ type Store struct {
 	revision  int64
 	compacted int64
 	keys      *btree.BTreeG[*record]
+	records   *ownership      // of those that no snapshot has
 	log       []storage.Event // of consecutive revisions
 	progress  uint64          // counts requests for progress
 	changed   chan struct{}   // closed and replaced when a watcher may have work
@@ -59,6 +60,7 @@ var _ storage.Store = (*Store)(nil)
 type record struct {
 	key      string
 	versions []version
+	owner    *ownership
 }
 
 type version struct {
@@ -83,17 +85,19 @@ func New(c clock.WithTicker) *Store { return NewAt(c, 1) }
 // start beyond it: clients that still hold a revision of the former life are then told that it is gone, and do not wait
 // for it.
 func NewAt(c clock.WithTicker, revision int64) *Store {
+	return start(c, &Store{revision: revision, compacted: revision - 1,
+		keys: btree.NewBTreeGOptions(func(a, b *record) bool { return a.key < b.key },
+			btree.Options{NoLocks: true})})
+}
+
+// start gives a store with its contents what else it needs.
+func start(c clock.WithTicker, s *Store) *Store {
 	if c == nil {
 		c = clock.RealClock{}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Store{
-		clock: c, stop: stop, revision: revision, compacted: revision - 1,
-		keys: btree.NewBTreeGOptions(func(a, b *record) bool { return a.key < b.key },
-			btree.Options{NoLocks: true}),
-		changed: make(chan struct{}),
-		rearm:   make(chan struct{}, 1),
-	}
+	s.clock, s.stop, s.records = c, stop, new(ownership)
+	s.changed, s.rearm = make(chan struct{}), make(chan struct{}, 1)
 	s.done.Go(func() { s.expire(ctx) })
 	return s
 }
@@ -237,8 +241,10 @@ func (s *Store) append(e storage.Event) int64 {
 	s.revision++
 	e.Revision = s.revision
 	r, ok := s.keys.Get(&record{key: e.Key})
-	if !ok {
-		r = &record{key: e.Key}
+	if ok {
+		r = s.own(r)
+	} else {
+		r = &record{key: e.Key, owner: s.records}
 		s.keys.Set(r)
 	}
 	r.versions = append(r.versions, version{revision: e.Revision, value: e.Value})
@@ -295,20 +301,25 @@ func (s *Store) compact(revision int64) {
 	kept, _ := slices.BinarySearchFunc(s.log, revision,
 		func(e storage.Event, r int64) int { return int(e.Revision - r) })
 	s.log = slices.Clone(s.log[kept:])
-	var gone []*record
+	var shorter []*record
 	s.keys.Scan(func(r *record) bool {
-		if r.compact(revision); len(r.versions) == 0 {
-			gone = append(gone, r)
+		if r.superseded(revision) > 0 {
+			shorter = append(shorter, r)
 		}
 		return true
 	})
-	for _, r := range gone {
-		s.keys.Delete(r)
+	for _, r := range shorter {
+		if first := r.superseded(revision); first == len(r.versions) {
+			s.keys.Delete(r)
+		} else {
+			r = s.own(r)
+			r.versions = slices.Clone(r.versions[first:])
+		}
 	}
 }
 
-// compact drops the versions before the one that holds at revision, and that one too if it is a removal.
-func (r *record) compact(revision int64) {
+// superseded counts the versions before the one that holds at revision, and that one too if it is a removal.
+func (r *record) superseded(revision int64) int {
 	first := 0
 	for first+1 < len(r.versions) && r.versions[first+1].revision <= revision {
 		first++
@@ -316,7 +327,5 @@ func (r *record) compact(revision int64) {
 	if v := r.versions[first]; v.value == nil && v.revision <= revision {
 		first++
 	}
-	if first > 0 {
-		r.versions = slices.Clone(r.versions[first:])
-	}
+	return first
 }
