@@ -43,9 +43,9 @@ func TestOutcomes(t *testing.T) {
 			"to equal"},
 		"an error": {func(_ context.Context, t *T) { t.Must(errors.New("no"), "write") }, nil, report.Failed,
 			"write: no"},
-		"can't judge": {func(_ context.Context, t *T) { t.Fault(errors.New("no image")) }, nil, report.Faulty,
+		"can't judge": {func(_ context.Context, t *T) { t.Fault(errors.New("no image")) }, nil, report.Inconclusive,
 			"no image"},
-		"panics":        {func(context.Context, *T) { panic("oh") }, nil, report.Faulty, "panic: oh"},
+		"panics":        {func(context.Context, *T) { panic("oh") }, nil, report.Inconclusive, "panic: oh"},
 		"not supported": {nil, []Feature{TwoNodes}, report.NotSupported, "the cluster has no two-nodes"},
 		"not asked for": {nil, nil, report.Skipped, "not asked for"},
 	}
@@ -75,7 +75,7 @@ func TestSideBySide(t *testing.T) {
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
 		if now == parallel {
-			close(full) // a second time would be a panic, which is Faulty: the cases are as many as may run at once
+			close(full) // a second time would be a panic, which is Inconclusive: the cases are as many as may run at once
 		}
 		<-full
 	}
