@@ -143,8 +143,11 @@ func (c Case) Differs() bool {
 	return slices.ContainsFunc(c.Results, func(r Result) bool { return r.Outcome != c.Results[0].Outcome })
 }
 
-// Breaks tells whether the case holds in the base and not in a cell.
-func (c Case) Breaks(cell int) bool { return c.Results[0].Good() && !c.Results[cell].Good() }
+// Breaks tells whether the case holds in the base and not in a cell. Where it came to no verdict, that is not known.
+func (c Case) Breaks(cell int) bool {
+	outcome := c.Results[cell].Outcome
+	return c.Results[0].Good() && (outcome == report.Failed || outcome == report.NotSupported)
+}
 
 // New makes a matrix of what cells came to; the first is the base. A cell without a report is Inconclusive in all cases.
 func New(runs []Run) *Matrix {

@@ -55,8 +55,16 @@ func (m *Matrix) WriteText(w io.Writer, all bool) error {
 		b.WriteString("\n")
 	}
 	if same > 0 {
-		fmt.Fprintf(&b, "%d cases came out the same in every cell.\n", same)
+		noun := "cases"
+		if same == 1 {
+			noun = "case"
+		}
+		fmt.Fprintf(&b, "%d %s came out the same in every cell.\n", same, noun)
 	}
-	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), " \n", "\n"))
-	return err
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

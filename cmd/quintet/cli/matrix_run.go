@@ -37,7 +37,7 @@ type matrixRun struct {
 }
 
 // all runs the base, and then the others, some at once. Cells that ctx's end left no time for are in the result, too.
-// Unless the user claimed profiles, the others claim those that the base conforms to.
+// Unless the user claimed profiles, the others claim those whose core features the base has.
 func (r *matrixRun) all(ctx context.Context, plans []matrix.Plan, parallel int, claimed bool) []matrix.Run {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return []matrix.Run{{Plan: plans[0], Reason: err.Error()}}
@@ -46,7 +46,7 @@ func (r *matrixRun) all(ctx context.Context, plans []matrix.Plan, parallel int, 
 	runs[0] = r.cell(ctx, 0, plans[0])
 	if base := runs[0].Report; base != nil && !claimed {
 		for _, p := range base.Profiles {
-			if p.Result != report.ResultUnsupported {
+			if len(p.MissingCore) == 0 {
 				r.flags = append(r.flags, "--profile="+p.Name)
 			}
 		}
