@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func (e *Engine) runCase(ctx context.Context, c *Case) result {
 	}
 	var out result
 	if missing := e.Cluster.missing(c.Needs); missing != "" {
-		out = result{outcome: report.NotSupported, reason: "the cluster has no " + missing}
+		out = e.Cluster.without(c, missing)
 	} else if ctx.Err() != nil {
 		out = result{outcome: report.Inconclusive, reason: "the run was ended before"}
 	} else {
@@ -103,13 +104,22 @@ func (e *Engine) progress(c *Case, out result) {
 	fmt.Fprintln(e.Progress, line)
 }
 
-func (c *Cluster) missing(needs []Feature) string {
+func (c *Cluster) missing(needs []Feature) Feature {
 	for _, need := range needs {
 		if !c.Features[need] && !c.Required[need] {
-			return string(need)
+			return need
 		}
 	}
 	return ""
+}
+
+// without is the result of a case that needs a missing feature. That nothing could be found out without the test image is
+// not the cluster's lack.
+func (c *Cluster) without(test *Case, missing Feature) result {
+	if c.pullFailure != "" && slices.Contains(test.Needs, RunsPods) {
+		return result{outcome: report.Inconclusive, reason: c.pullFailure}
+	}
+	return result{outcome: report.NotSupported, reason: "the cluster has no " + string(missing)}
 }
 
 // failure ends a case from inside its assertions.

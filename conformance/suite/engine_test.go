@@ -123,3 +123,17 @@ func TestEndedRun(t *testing.T) {
 		t.Errorf("outcomes %v, want %v", outcomes, want)
 	}
 }
+
+// TestWithoutTheTestImage: what can't be found out without the test image is not the cluster's lack.
+func TestWithoutTheTestImage(t *testing.T) {
+	cluster := fakeCluster()
+	cluster.pullFailure = "node n can't pull the test image"
+	engine := Engine{Cluster: cluster, Cases: []Case{
+		{ID: "a/1", Needs: []Feature{RunsPods, ClusterDNS}}, {ID: "a/2", Needs: []Feature{ResourceMetrics}},
+	}}
+	got := engine.Run(t.Context())
+	if got[0].Outcome != report.Inconclusive || got[0].Reason != cluster.pullFailure ||
+		got[1].Outcome != report.NotSupported {
+		t.Errorf("%+v", got)
+	}
+}

@@ -24,10 +24,8 @@ type networkProbe struct {
 // probeNetwork finds out what the network of pods offers. Each probe waits for something that may never come, so they
 // run at the same time.
 func (c *Cluster) probeNetwork(ctx context.Context) error {
-	for _, need := range []Feature{HasScheduler, RunsPods} {
-		if !c.Features[need] {
-			return nil
-		}
+	if !c.Features[HasScheduler] || !c.Features[RunsPods] || c.pullFailure != "" {
+		return nil
 	}
 	probes := []networkProbe{{PodNetwork, c.connectsPods}}
 	if c.Features[HasControllers] {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -62,6 +63,7 @@ func (c *Cluster) waitEndingPods(ctx context.Context, namespace string) error {
 		clear(c.pretending)
 		ended := 0
 		for _, pod := range list.Items {
+			c.pullFailure = cmp.Or(pullFailure(&pod, c.Image), c.pullFailure)
 			switch {
 			case endedWith(&pod, endingCode):
 				ended++

@@ -29,6 +29,8 @@ type Cluster struct {
 
 	// pretending are the nodes of which Detect saw that they run no containers, by name.
 	pretending map[string]bool
+	// pullFailure is why a node could not get the test image when Detect tried; "" if all could.
+	pullFailure string
 }
 
 // Connect makes the clients for a cluster. The suite throttles nothing on its side, and drops warnings that config has

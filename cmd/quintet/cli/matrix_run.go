@@ -75,8 +75,11 @@ func (r *matrixRun) cell(ctx context.Context, i int, plan matrix.Plan) matrix.Ru
 	verdict, err := r.process(ctx, i, plan, filepath.Join(r.dir, run.Dir))
 	run.Seconds = time.Since(began).Seconds()
 	run.Report, run.Reason = verdict.report, verdict.Reason
-	if err != nil {
-		run.Reason = strings.TrimSpace(run.Reason + "\n" + err.Error())
+	switch {
+	case ctx.Err() != nil && run.Report == nil:
+		run.Reason = "the matrix was interrupted"
+	case err != nil:
+		run.Reason = joinReasons(run.Reason, err.Error())
 	}
 	if run.Report == nil {
 		r.say("cell %d: no report after %.1f s: %s\n", i, run.Seconds, run.Reason)
