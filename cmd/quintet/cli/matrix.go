@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/conformance"
 	"quintet.dev/quintet/conformance/cases"
 	"quintet.dev/quintet/conformance/matrix"
@@ -103,6 +105,9 @@ func (f *matrixFlags) plans() ([]matrix.Plan, error) {
 		component, with, ok := strings.Cut(swap, "=")
 		if !ok || with == "" {
 			return nil, fmt.Errorf("--swap %q: want COMPONENT=IMAGE or COMPONENT=FILE, e.g. kube-scheduler=mine:dev", swap)
+		}
+		if !slices.Contains(cluster.Components(), cluster.Component(component)) {
+			return nil, fmt.Errorf("--swap %q: no component %q; there are %v", swap, component, cluster.Components())
 		}
 		swaps = append(swaps, matrix.Swap{Component: component, With: with})
 	}

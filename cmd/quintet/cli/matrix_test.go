@@ -44,6 +44,7 @@ func TestMatrixRefuses(t *testing.T) {
 	}{
 		"nothing to swap":    {nil, "--swap"},
 		"no component":       {[]string{"--swap", "mine:dev"}, `--swap "mine:dev"`},
+		"no such component":  {[]string{"--swap", "kube-shceduler=x"}, `no component "kube-shceduler"`},
 		"an unknown profile": {[]string{"--swap", "node=x", "--profile", "all"}, `unknown profile "all"`},
 		"no such case":       {[]string{"--swap", "node=x", "--filter", "^none$"}, `filter "^none$"`},
 		"no cell at once":    {[]string{"--swap", "node=x", "--parallel", "0"}, "--parallel 0"},
