@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,8 @@ func (f *suiteFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.filter, "filter", "", "regular expression over the identifiers of cases to run")
 	fs.StringSliceVar(&f.profiles, "profile", nil, fmt.Sprintf("profile that the cluster claims, of %v; may be repeated",
 		suite.Profiles()))
-	fs.DurationVar(&f.caseTimeout, "case-timeout", 0, "the longest that a case may take, if that is less than its own timeout")
+	fs.DurationVar(&f.caseTimeout, "case-timeout", 0,
+		"the longest that a case may take, if that is less than its own timeout")
 }
 
 // options are those of a run of the suite.
@@ -107,7 +109,8 @@ are found. The exit code is
 
 // orNoVerdict reports an error that left no report.
 func (a *app) orNoVerdict(err error) error {
-	if _, ended := err.(exitError); err == nil || ended { //nolint:errorlint // it is never wrapped
+	var ended exitError
+	if err == nil || errors.As(err, &ended) {
 		return err
 	}
 	fmt.Fprintln(a.err, "quintet:", err)

@@ -139,7 +139,9 @@ func (a *app) runMatrix(cmd *cobra.Command, f matrixFlags) error {
 	r := matrixRun{app: a, name: name, dir: f.report, images: images, flags: cellArguments(cmd.Flags())}
 	made := matrix.New(r.all(ctx, plans, f.parallel, len(f.suite.profiles) > 0))
 	made.Started, made.Seconds = began, time.Since(began).Seconds()
-	for file, write := range map[string]func(io.Writer) error{"matrix.json": made.WriteJSON, "matrix.html": made.WriteHTML} {
+	for file, write := range map[string]func(io.Writer) error{
+		"matrix.json": made.WriteJSON, "matrix.html": made.WriteHTML,
+	} {
 		if err := report.WriteFile(filepath.Join(f.report, file), write); err != nil {
 			return err
 		}

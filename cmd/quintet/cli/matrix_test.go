@@ -19,8 +19,8 @@ func TestCellArguments(t *testing.T) {
 	f.bind(fs)
 	fs.StringArrayVar(&f.swaps, "swap", nil, "")
 	fs.StringVar(&f.report, "report", "", "")
-	if err := fs.Parse([]string{"--nodes", "2", "--swap", "node=x", "--report", "dir", "--args", "a=--b=c,d", "--args", "a=--e",
-		"--profile", "node,network", "--filter", "^x$"}); err != nil {
+	if err := fs.Parse([]string{"--nodes", "2", "--swap", "node=x", "--report", "dir", "--args", "a=--b=c,d",
+		"--args", "a=--e", "--profile", "node,network", "--filter", "^x$"}); err != nil {
 		t.Fatal(err)
 	}
 	got := cellArguments(fs)
@@ -31,7 +31,8 @@ func TestCellArguments(t *testing.T) {
 	var cell cellFlags
 	again := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cell.bind(again)
-	if err := again.Parse(got); err != nil || cell.up.nodes != 2 || !slices.Equal(cell.up.args, []string{"a=--b=c,d", "a=--e"}) ||
+	if err := again.Parse(got); err != nil || cell.up.nodes != 2 ||
+		!slices.Equal(cell.up.args, []string{"a=--b=c,d", "a=--e"}) ||
 		!slices.Equal(cell.suite.profiles, []string{"node", "network"}) {
 		t.Errorf("%v: the cell reads %+v", err, cell)
 	}
