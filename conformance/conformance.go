@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/conformance/cases"
@@ -21,7 +19,7 @@ import (
 )
 
 // Version of the suite; cases say since which version they are in it.
-const Version = "0.2"
+const Version = "0.3"
 
 // DefaultImage is the suite's test image under the name that Quintet's nodes have it by.
 const DefaultImage = "quintet/testimage:dev"
@@ -37,10 +35,16 @@ type Options struct {
 	Name string
 	// Image is the suite's test image as the nodes can pull or already have it; "" means DefaultImage.
 	Image string
+	// Profiles that the cluster claims: only their cases run, and those that need their core features do so whether these
+	// were found or not. None runs all cases that the cluster has the features for.
+	Profiles []suite.Profile
 	// Features that the cluster has; nil means that they are found by looking at it.
 	Features []suite.Feature
 	// Filter is a regular expression over the identifiers of the cases to run; "" means all.
 	Filter string
+	// Rerun is the report of an earlier run, of which the cases that failed or were inconclusive run again. It is changed
+	// and returned. Profiles and Filter are its own, and must be empty.
+	Rerun *report.Report
 	// Parallel is how many cases run at once; 0 means DefaultParallel.
 	Parallel int
 	// Timeout shortens the time that each case may take; 0 leaves it.
@@ -52,18 +56,16 @@ type Options struct {
 // Run runs the suite and returns its report. An error means that no report could be made; cases that fail are in the
 // report.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
-	var filter *regexp.Regexp
-	if o.Filter != "" {
-		var err error
-		if filter, err = regexp.Compile(o.Filter); err != nil {
-			return nil, fmt.Errorf("filter: %w", err)
-		}
-	}
 	if o.Image == "" {
 		o.Image = DefaultImage
 	}
 	if o.Parallel < 0 {
 		return nil, fmt.Errorf("parallel: %d cases at once", o.Parallel)
+	}
+	all := cases.List()
+	choice, err := choose(o, all)
+	if err != nil {
+		return nil, err
 	}
 	cluster, err := suite.Connect(o.Config, o.Image)
 	if err != nil {
@@ -73,31 +75,44 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster at %s does not answer: %w", o.Config.Host, err)
 	}
-	if err := features(ctx, cluster, o.Features); err != nil {
+	made := &report.Report{
+		APIVersion: report.APIVersion, Kind: report.Kind,
+		Suite: report.Suite{Version: Version, Digest: digest(all), Image: o.Image, Profiles: toStrings(choice.profiles),
+			Filter: choice.filter},
+		Cluster: about, Machine: thisMachine(), Started: time.Now(),
+	}
+	if o.Rerun != nil {
+		if err := report.SameSubject(o.Rerun, made); err != nil {
+			return nil, fmt.Errorf("rerun: %w", err)
+		}
+	}
+	if err := features(ctx, cluster, o.Features, choice.profiles); err != nil {
 		return nil, err
 	}
-	started := time.Now()
+	made.Suite.Features = found(cluster.Features)
 	engine := suite.Engine{
-		Cluster: cluster, Cases: cases.List(), Filter: filter, Parallel: cmp.Or(o.Parallel, DefaultParallel),
-		Timeout:  o.Timeout,
+		Cluster: cluster, Cases: all, Skip: choice.skip, Parallel: cmp.Or(o.Parallel, DefaultParallel), Timeout: o.Timeout,
 		Progress: o.Progress,
 	}
-	results := engine.Run(ctx)
-	if !slices.ContainsFunc(results, func(c report.Case) bool { return c.Outcome != report.Skipped }) {
-		return nil, errors.New("no case ran: see --filter, and the list of cases")
+	made.Cases = engine.Run(ctx)
+	if !slices.ContainsFunc(made.Cases, func(c report.Case) bool { return c.Outcome != report.Skipped }) {
+		return nil, errors.New("no case ran: see --filter and --profile, and the list of cases")
 	}
-	return &report.Report{
-		APIVersion: report.APIVersion,
-		Kind:       report.Kind,
-		Suite:      report.Suite{Version: Version, Features: names(cluster.Features), Filter: o.Filter},
-		Cluster:    about,
-		Started:    started,
-		Seconds:    time.Since(started).Seconds(),
-		Cases:      results,
-	}, nil
+	made.Seconds = time.Since(made.Started).Seconds()
+	if o.Rerun != nil {
+		o.Rerun.Merge(made)
+		made = o.Rerun
+	}
+	made.Conclude(specs(choice.profiles, all))
+	return made, nil
 }
 
-func features(ctx context.Context, cluster *suite.Cluster, declared []suite.Feature) error {
+func features(ctx context.Context, cluster *suite.Cluster, declared []suite.Feature, claimed []suite.Profile) error {
+	for _, profile := range claimed {
+		for _, f := range profile.Core() {
+			cluster.Required[f] = true
+		}
+	}
 	if declared == nil {
 		return cluster.Detect(ctx)
 	}
@@ -110,34 +125,20 @@ func features(ctx context.Context, cluster *suite.Cluster, declared []suite.Feat
 	return nil
 }
 
-func names(found map[suite.Feature]bool) []string {
+func found(features map[suite.Feature]bool) []string {
 	var out []string
 	for _, f := range suite.Features() {
-		if found[f] {
+		if features[f] {
 			out = append(out, string(f))
 		}
 	}
 	return out
 }
 
-func describe(ctx context.Context, cluster *suite.Cluster, name string) (report.Cluster, error) {
-	version, err := cluster.Client.Discovery().ServerVersion()
-	if err != nil {
-		return report.Cluster{}, err
+func toStrings[S ~string](in []S) []string {
+	var out []string
+	for _, s := range in {
+		out = append(out, string(s))
 	}
-	nodes, err := cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return report.Cluster{}, err
-	}
-	about := report.Cluster{Name: name, Server: cluster.Config.Host, Version: version.GitVersion}
-	if about.Name == "" {
-		about.Name = cluster.Config.Host
-	}
-	for _, n := range nodes.Items {
-		info := n.Status.NodeInfo
-		about.Nodes = append(about.Nodes, report.Node{
-			Name: n.Name, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion, OS: info.OSImage,
-		})
-	}
-	return about, nil
+	return out
 }

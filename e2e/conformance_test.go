@@ -10,6 +10,7 @@ import (
 	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/conformance"
 	"quintet.dev/quintet/conformance/report"
+	"quintet.dev/quintet/conformance/suite"
 )
 
 // TestConformance runs the whole suite on two nodes. The report goes to the folder named by QUINTET_REPORT_DIR.
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 	})
 	w := start(t, cluster.WithNodes(2), cluster.WithMetricsServer(), cluster.WithCSIDriver())
 	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet",
-		Progress: os.Stdout})
+		Profiles: []suite.Profile{suite.ProfileFull}, Progress: os.Stdout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,13 @@ func (r *Report) WriteAll(dir string) error {
 		{"report.html", r.WriteHTML}}
 	var errs []error
 	for _, form := range forms {
-		errs = append(errs, writeFile(filepath.Join(dir, form.name), form.write))
+		errs = append(errs, WriteFile(filepath.Join(dir, form.name), form.write))
 	}
 	return errors.Join(errs...)
 }
 
-func writeFile(name string, write func(io.Writer) error) error {
+// WriteFile makes a file with what write writes.
+func WriteFile(name string, write func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err

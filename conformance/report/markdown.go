@@ -11,9 +11,10 @@ import (
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Conformance of %s\n\n", r.Cluster.Name)
-	fmt.Fprintf(&b, "%s, Kubernetes %s, %d nodes. Suite %s, %s, in %.1f s.\n\n",
-		r.Cluster.Server, r.Cluster.Version, len(r.Cluster.Nodes), r.Suite.Version,
-		r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds)
+	fmt.Fprintf(&b, "**%s**. %s, Kubernetes %s, %d nodes. Suite %s (%s), %s, in %.1f s on %s.\n\n", r.Result(),
+		r.Cluster.Server, r.Cluster.Version, len(r.Cluster.Nodes), r.Suite.Version, r.Suite.Digest,
+		r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds, r.Machine)
+	profileTable(&b, r.Profiles)
 	b.WriteString("| component |")
 	for _, o := range Outcomes() {
 		fmt.Fprintf(&b, " %s |", o)
@@ -36,6 +37,15 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
+func profileTable(b *strings.Builder, profiles []Profile) {
+	b.WriteString("| profile | result | core passed | extended passed | why |\n|---|---|---|---|---|\n")
+	for _, p := range profiles {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", p.Name, p.Result, p.Core.share(), p.Extended.share(),
+			escapeCell(p.Reason))
+	}
+	b.WriteString("\n")
+}
+
 func row(b *strings.Builder, name string, totals Totals) {
 	fmt.Fprintf(b, "| %s |", name)
 	for _, o := range Outcomes() {
@@ -46,7 +56,7 @@ func row(b *strings.Builder, name string, totals Totals) {
 
 func reasons(b *strings.Builder, cases []Case) {
 	for _, c := range cases {
-		if c.Outcome == Failed || c.Outcome == Faulty {
+		if c.Outcome == Failed || c.Outcome == Inconclusive || c.Outcome == Flaky {
 			fmt.Fprintf(b, "\n### %s: %s\n\n````\n%s\n````\n", c.Outcome, c.ID, strings.TrimSpace(c.Reason))
 		}
 	}

@@ -2,7 +2,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,25 +13,29 @@ import (
 
 // APIVersion and Kind identify the type; fields are only ever added within a version.
 const (
-	APIVersion = "conformance.quintet.dev/v1"
+	APIVersion = "conformance.quintet.dev/v2"
 	Kind       = "ConformanceReport"
 )
 
 // Outcome of one case.
 type Outcome string
 
-// Outcomes. A case that was not asked for is Skipped; one that needs a feature which the cluster does not declare is
-// NotSupported; one without a verdict, because the suite itself or its connection broke, is Faulty.
+// Outcomes. A case that was filtered out is Skipped; one that needs a feature which the cluster lacks is NotSupported;
+// one of which no run came to a verdict (its setup could not be made, the run was ended, the cluster was lost) is
+// Inconclusive. Flaky is one that failed and passed in a later attempt.
 const (
 	Passed       Outcome = "Passed"
+	Flaky        Outcome = "Flaky"
 	Failed       Outcome = "Failed"
-	Skipped      Outcome = "Skipped"
+	Inconclusive Outcome = "Inconclusive"
 	NotSupported Outcome = "NotSupported"
-	Faulty       Outcome = "Faulty"
+	Skipped      Outcome = "Skipped"
 )
 
 // Outcomes lists all outcomes in the order in which reports show them.
-func Outcomes() []Outcome { return []Outcome{Passed, Failed, Faulty, NotSupported, Skipped} }
+func Outcomes() []Outcome {
+	return []Outcome{Passed, Flaky, Failed, Inconclusive, NotSupported, Skipped}
+}
 
 // Report is the result of one run of the suite against one cluster.
 type Report struct {
@@ -40,24 +43,34 @@ type Report struct {
 	Kind       string    `json:"kind"`
 	Suite      Suite     `json:"suite"`
 	Cluster    Cluster   `json:"cluster"`
+	Machine    Machine   `json:"machine"` // on which the suite ran
 	Started    time.Time `json:"started"`
-	Seconds    float64   `json:"seconds"`
+	Seconds    float64   `json:"seconds"` // of all attempts together
+	Profiles   []Profile `json:"profiles"`
 	Cases      []Case    `json:"cases"`
 }
 
 // Suite tells what was run.
 type Suite struct {
-	Version  string   `json:"version"`
-	Features []string `json:"features"`         // declared or found in the cluster
-	Filter   string   `json:"filter,omitempty"` // as given by the user
+	Version string `json:"version"`
+	// Digest identifies the list of cases: their identifiers, requirements, needs and profiles.
+	Digest   string   `json:"digest"`
+	Image    string   `json:"image"`              // the test image, as nodes name it
+	Features []string `json:"features"`           // declared, or found in the cluster
+	Profiles []string `json:"profiles,omitempty"` // that the cluster claims; none: those whose core it has
+	Filter   string   `json:"filter,omitempty"`   // as given by the user
 }
 
 // Cluster tells what it was run against.
 type Cluster struct {
-	Name    string `json:"name"`
-	Server  string `json:"server"`
-	Version string `json:"version"` // gitVersion of /version
-	Nodes   []Node `json:"nodes,omitempty"`
+	Name     string `json:"name"`
+	Server   string `json:"server"`
+	Version  string `json:"version"` // gitVersion of /version
+	Commit   string `json:"commit,omitempty"`
+	Platform string `json:"platform,omitempty"`
+	Nodes    []Node `json:"nodes,omitempty"`
+	// Images are those of the pods in kube-system, sorted.
+	Images []Image `json:"images,omitempty"`
 }
 
 // Node is one node of the cluster.
@@ -66,20 +79,51 @@ type Node struct {
 	Kubelet string `json:"kubelet"`
 	Runtime string `json:"runtime"`
 	OS      string `json:"os"`
+	Kernel  string `json:"kernel,omitempty"`
+	Arch    string `json:"arch,omitempty"`
+	CPU     string `json:"cpu,omitempty"`    // its capacity
+	Memory  string `json:"memory,omitempty"` // its capacity
+}
+
+// Image is what a container of the cluster's own runs from.
+type Image struct {
+	Container string `json:"container"`
+	Image     string `json:"image"`
+	ID        string `json:"id,omitempty"`
+}
+
+// Machine is the one that the suite ran on. What could not be found out is empty.
+type Machine struct {
+	OS          string `json:"os"`
+	Arch        string `json:"arch"`
+	Kernel      string `json:"kernel,omitempty"`
+	CPU         string `json:"cpu,omitempty"` // the model
+	Cores       int    `json:"cores"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
 }
 
 // Case is one case with its specification and result.
 type Case struct {
 	ID          string          `json:"id"`
 	Component   string          `json:"component"`
+	Profiles    []string        `json:"profiles,omitempty"` // the narrowest first
 	Requirement string          `json:"requirement"`
 	Reference   string          `json:"reference"`
 	Needs       []string        `json:"needs,omitempty"`
 	Since       string          `json:"since"`
 	Outcome     Outcome         `json:"outcome"`
-	Reason      string          `json:"reason,omitempty"` // why it is not Passed
-	Seconds     float64         `json:"seconds"`
+	Reason      string          `json:"reason,omitempty"` // why it is not Passed, or passed late
+	Seconds     float64         `json:"seconds"`          // of the last attempt
 	Score       *score.Timeline `json:"score,omitempty"`
+	// Attempts are all attempts, oldest first, of a case that was run again.
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// Attempt is one run of a case.
+type Attempt struct {
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Totals counts cases by outcome.
@@ -112,12 +156,6 @@ func (r *Report) Components() []Component {
 	return out
 }
 
-// Conformant reports whether every case with a verdict passed, and at least one was.
-func (r *Report) Conformant() bool {
-	t := r.Totals()
-	return t[Passed] > 0 && t[Failed] == 0 && t[Faulty] == 0
-}
-
 func count(cases []Case) Totals {
 	t := Totals{}
 	for _, c := range cases {
@@ -143,31 +181,4 @@ func Read(in io.Reader) (*Report, error) {
 		return nil, fmt.Errorf("report: want %s %s, got %q %q", APIVersion, Kind, r.APIVersion, r.Kind)
 	}
 	return &r, nil
-}
-
-// Change is a case whose outcome differs between two reports. An outcome of "" means that the report lacks the case.
-type Change struct {
-	ID            string
-	Before, After Outcome
-}
-
-// Compare lists the cases whose outcome changed from before to after, by identifier.
-func Compare(before, after *Report) []Change {
-	outcomes := map[string]Change{}
-	for _, c := range before.Cases {
-		outcomes[c.ID] = Change{ID: c.ID, Before: c.Outcome}
-	}
-	for _, c := range after.Cases {
-		change := outcomes[c.ID]
-		change.ID, change.After = c.ID, c.Outcome
-		outcomes[c.ID] = change
-	}
-	var changes []Change
-	for _, c := range outcomes {
-		if c.Before != c.After {
-			changes = append(changes, c)
-		}
-	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.ID, b.ID) })
-	return changes
 }

@@ -43,6 +43,8 @@ const (
 	DefaultStorage  Feature = "storage"        // there is a default StorageClass
 	ResourceMetrics Feature = "metrics"        // metrics.k8s.io is served, as by metrics-server
 
+	DeviceClaims Feature = "device-claims" // resource.k8s.io is served: pods may claim devices
+
 	CSIVolumes       Feature = "csi"           // there is a StorageClass of a CSI driver
 	CSIInlineVolumes Feature = "csi-inline"    // such a driver makes volumes that pods describe themselves
 	CSIExpansion     Feature = "csi-expansion" // such a class lets volumes grow
@@ -53,7 +55,7 @@ func Features() []Feature {
 	return []Feature{
 		HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, NetworkPolicies,
 		LoadBalancers, NodeAccess, ProtobufWire, TableOutput, DefaultStorage, ResourceMetrics,
-		CSIVolumes, CSIInlineVolumes, CSIExpansion,
+		DeviceClaims, CSIVolumes, CSIInlineVolumes, CSIExpansion,
 	}
 }
 
@@ -67,6 +69,8 @@ type Case struct {
 	// Reference is the address of the documentation that says so.
 	Reference string
 	Needs     []Feature
+	// Profiles that the case is part of, besides ProfileFull; none means that of Component.
+	Profiles []Profile
 	// Since is the suite's version that first had the case.
 	Since string
 	// Timeout bounds Run; 0 means DefaultTimeout.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +23,8 @@ import (
 type Engine struct {
 	Cluster *Cluster
 	Cases   []Case
-	// Filter picks cases by identifier; nil picks all.
-	Filter *regexp.Regexp
+	// Skip tells why a case is not to run; "" runs it. Nil runs all.
+	Skip func(*Case) string
 	// Parallel is how many cases run at once; below 1 means one.
 	Parallel int
 	// Timeout bounds every case that is given longer; 0 for none.
@@ -44,7 +44,7 @@ type result struct {
 }
 
 // Run runs the cases and returns them, in their order, with their outcomes. Those that ctx's end left no time for are
-// Skipped.
+// Inconclusive.
 func (e *Engine) Run(ctx context.Context) []report.Case {
 	results := make([]result, len(e.Cases))
 	e.runAll(ctx, results, max(e.Parallel, 1), func(c *Case) bool { return !c.Serial })
@@ -73,15 +73,16 @@ func (e *Engine) runAll(ctx context.Context, results []result, parallel int, pic
 
 // runCase runs a case, unless it is skipped.
 func (e *Engine) runCase(ctx context.Context, c *Case) result {
-	switch {
-	case e.Filter != nil && !e.Filter.MatchString(c.ID):
-		return result{outcome: report.Skipped, reason: "not asked for"}
-	case ctx.Err() != nil:
-		return result{outcome: report.Skipped, reason: "the run was ended before"}
+	if e.Skip != nil {
+		if reason := e.Skip(c); reason != "" {
+			return result{outcome: report.Skipped, reason: reason}
+		}
 	}
 	var out result
 	if missing := e.Cluster.missing(c.Needs); missing != "" {
-		out = result{outcome: report.NotSupported, reason: "the cluster has no " + missing}
+		out = e.Cluster.without(c, missing)
+	} else if ctx.Err() != nil {
+		out = result{outcome: report.Inconclusive, reason: "the run was ended before"}
 	} else {
 		out = e.run(ctx, c)
 	}
@@ -103,13 +104,22 @@ func (e *Engine) progress(c *Case, out result) {
 	fmt.Fprintln(e.Progress, line)
 }
 
-func (c *Cluster) missing(needs []Feature) string {
+func (c *Cluster) missing(needs []Feature) Feature {
 	for _, need := range needs {
-		if !c.Features[need] {
-			return string(need)
+		if !c.Features[need] && !c.Required[need] {
+			return need
 		}
 	}
 	return ""
+}
+
+// without is the result of a case that needs a missing feature. That nothing could be found out without the test image is
+// not the cluster's lack.
+func (c *Cluster) without(test *Case, missing Feature) result {
+	if c.pullFailure != "" && slices.Contains(test.Needs, RunsPods) {
+		return result{outcome: report.Inconclusive, reason: c.pullFailure}
+	}
+	return result{outcome: report.NotSupported, reason: "the cluster has no " + string(missing)}
 }
 
 // failure ends a case from inside its assertions.
@@ -131,9 +141,14 @@ func (e *Engine) run(ctx context.Context, c *Case) (out result) {
 
 	recorder, err := e.prepare(caseCtx, c, t)
 	if err != nil {
-		out = result{outcome: report.Faulty, reason: err.Error()}
+		out = result{outcome: report.Inconclusive, reason: err.Error()}
 	} else {
 		out = play(caseCtx, c, t)
+	}
+	if out.outcome == report.Failed {
+		if reason := e.obstacle(ctx, c, t.Namespace); reason != "" {
+			out = result{outcome: report.Inconclusive, reason: reason + "\n\n" + out.reason}
+		}
 	}
 	if recorder != nil {
 		out.score = recorder.Stop()
@@ -152,30 +167,13 @@ func (e *Engine) prepare(ctx context.Context, c *Case, t *T) (*score.Recorder, e
 		return nil, fmt.Errorf("make a namespace: %w", err)
 	}
 	t.Namespace = namespace.Name
-	if e.Cluster.Features[HasControllers] {
-		if err := e.waitServiceAccount(ctx, t.Namespace); err != nil {
-			return nil, err
-		}
+	if err := e.Cluster.ensureServiceAccount(ctx, t.Namespace); err != nil {
+		return nil, err
 	}
 	if !c.Score {
 		return nil, nil
 	}
 	return score.Record(ctx, e.Cluster.Client, t.Namespace, Manager)
-}
-
-// waitServiceAccount waits until pods can be created: admission wants their service account.
-func (e *Engine) waitServiceAccount(ctx context.Context, namespace string) error {
-	for {
-		_, err := e.Cluster.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("namespace %s has no service account: %w", namespace, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 func play(ctx context.Context, c *Case, t *T) (out result) {
@@ -186,10 +184,10 @@ func play(ctx context.Context, c *Case, t *T) (out result) {
 		case failure:
 			out = result{outcome: report.Failed, reason: r.message}
 			if t.fault != nil {
-				out = result{outcome: report.Faulty, reason: t.fault.Error()}
+				out = result{outcome: report.Inconclusive, reason: t.fault.Error()}
 			}
 		default:
-			out = result{outcome: report.Faulty, reason: fmt.Sprintf("panic: %v", r)}
+			out = result{outcome: report.Inconclusive, reason: fmt.Sprintf("panic: %v", r)}
 		}
 	}()
 	c.Run(ctx, t)
@@ -213,6 +211,9 @@ func (c *Case) report(r result) report.Case {
 	out := report.Case{
 		ID: c.ID, Component: string(c.Component), Requirement: c.Requirement, Reference: c.Reference, Since: c.Since,
 		Outcome: r.outcome, Reason: r.reason, Seconds: r.seconds, Score: r.score,
+	}
+	for _, profile := range c.In() {
+		out.Profiles = append(out.Profiles, string(profile))
 	}
 	for _, need := range c.Needs {
 		out.Needs = append(out.Needs, string(need))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,7 +27,7 @@ func fakeCluster() *Cluster {
 		namespace.Name = fmt.Sprint(namespace.GenerateName, made.Add(1))
 		return false, nil, nil
 	})
-	return &Cluster{Client: client, Features: map[Feature]bool{}}
+	return &Cluster{Client: client, Features: map[Feature]bool{}, Required: map[Feature]bool{}}
 }
 
 func TestOutcomes(t *testing.T) {
@@ -43,10 +42,12 @@ func TestOutcomes(t *testing.T) {
 			"to equal"},
 		"an error": {func(_ context.Context, t *T) { t.Must(errors.New("no"), "write") }, nil, report.Failed,
 			"write: no"},
-		"can't judge": {func(_ context.Context, t *T) { t.Fault(errors.New("no image")) }, nil, report.Faulty,
+		"can't judge": {func(_ context.Context, t *T) { t.Fault(errors.New("no image")) }, nil, report.Inconclusive,
 			"no image"},
-		"panics":        {func(context.Context, *T) { panic("oh") }, nil, report.Faulty, "panic: oh"},
+		"panics":        {func(context.Context, *T) { panic("oh") }, nil, report.Inconclusive, "panic: oh"},
 		"not supported": {nil, []Feature{TwoNodes}, report.NotSupported, "the cluster has no two-nodes"},
+		"required": {func(_ context.Context, t *T) { t.Expect(t.Features).To(gomega.BeEmpty()) }, []Feature{RunsPods},
+			report.Passed, ""},
 		"not asked for": {nil, nil, report.Skipped, "not asked for"},
 	}
 	var list []Case
@@ -54,7 +55,14 @@ func TestOutcomes(t *testing.T) {
 		id := "a/" + strings.ReplaceAll(name, " ", "-")
 		list = append(list, Case{ID: id, Requirement: name, Needs: test.needs, Run: test.run})
 	}
-	engine := Engine{Cluster: fakeCluster(), Cases: list, Parallel: 3, Filter: regexp.MustCompile("^a/([^n]|not-s)")}
+	cluster := fakeCluster()
+	cluster.Required[RunsPods] = true
+	engine := Engine{Cluster: cluster, Cases: list, Parallel: 3, Skip: func(c *Case) string {
+		if c.ID == "a/not-asked-for" {
+			return "not asked for"
+		}
+		return ""
+	}}
 	for i, got := range engine.Run(t.Context()) {
 		want := tests[list[i].Requirement]
 		if got.ID != list[i].ID || got.Outcome != want.outcome || !strings.Contains(got.Reason, want.reason) {
@@ -75,7 +83,7 @@ func TestSideBySide(t *testing.T) {
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
 		if now == parallel {
-			close(full) // a second time would be a panic, which is Faulty: the cases are as many as may run at once
+			close(full) // a second time would be a panic, which is Inconclusive: the cases are as many as may run at once
 		}
 		<-full
 	}
@@ -97,17 +105,35 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestEndedRun checks that cases without time left are Skipped, and those before are not lost.
+// TestEndedRun checks that cases without time left are Inconclusive, also one that fails for that, and those before are
+// not lost.
 func TestEndedRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	engine := Engine{Cluster: fakeCluster(), Cases: []Case{
-		{ID: "a/1", Run: func(context.Context, *T) { cancel() }}, {ID: "a/2", Run: func(context.Context, *T) {}},
+		{ID: "a/1", Run: func(context.Context, *T) {}},
+		{ID: "a/2", Run: func(_ context.Context, t *T) { cancel(); t.Must(errors.New("cut off"), "read") }},
+		{ID: "a/3", Run: func(context.Context, *T) {}}, {ID: "a/4", Needs: []Feature{TwoNodes}},
 	}}
 	var outcomes []report.Outcome
 	for _, got := range engine.Run(ctx) {
 		outcomes = append(outcomes, got.Outcome)
 	}
-	if want := []report.Outcome{report.Passed, report.Skipped}; !slices.Equal(outcomes, want) {
+	if want := []report.Outcome{report.Passed, report.Inconclusive, report.Inconclusive,
+		report.NotSupported}; !slices.Equal(outcomes, want) {
 		t.Errorf("outcomes %v, want %v", outcomes, want)
+	}
+}
+
+// TestWithoutTheTestImage: what can't be found out without the test image is not the cluster's lack.
+func TestWithoutTheTestImage(t *testing.T) {
+	cluster := fakeCluster()
+	cluster.pullFailure = "node n can't pull the test image"
+	engine := Engine{Cluster: cluster, Cases: []Case{
+		{ID: "a/1", Needs: []Feature{RunsPods, ClusterDNS}}, {ID: "a/2", Needs: []Feature{ResourceMetrics}},
+	}}
+	got := engine.Run(t.Context())
+	if got[0].Outcome != report.Inconclusive || got[0].Reason != cluster.pullFailure ||
+		got[1].Outcome != report.NotSupported {
+		t.Errorf("%+v", got)
 	}
 }

@@ -36,11 +36,8 @@ func (c *Cluster) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.Features[HasControllers] {
-		if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
-			metav1.CreateOptions{}); err != nil {
-			return err
-		}
+	if err := c.ensureServiceAccount(ctx, space.Name); err != nil {
+		return err
 	}
 	pods := c.Client.CoreV1().Pods(space.Name)
 	t := &T{Cluster: c, Namespace: space.Name}

@@ -3,14 +3,10 @@ package suite
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/onsi/gomega"
 	gtypes "github.com/onsi/gomega/types"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,8 +21,16 @@ type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Image is the suite's test image, as the nodes name it.
-	Image    string
+	Image string
+	// Features are those that were found, or declared.
 	Features map[Feature]bool
+	// Required are those that the cluster claims to have: cases that need them run, whether they were found or not.
+	Required map[Feature]bool
+
+	// pretending are the nodes of which Detect saw that they run no containers, by name.
+	pretending map[string]bool
+	// pullFailure is why a node could not get the test image when Detect tried; "" if all could.
+	pullFailure string
 }
 
 // Connect makes the clients for a cluster. The suite throttles nothing on its side, and drops warnings that config has
@@ -46,76 +50,8 @@ func Connect(config *rest.Config, image string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Config: config, Client: client, Dynamic: dyn, Image: image, Features: map[Feature]bool{}}, nil
-}
-
-// Detect finds the features of the cluster by their effects: see probe for the components, RunningNodes for the nodes.
-func (c *Cluster) Detect(ctx context.Context) error {
-	if err := c.probe(ctx); err != nil {
-		return fmt.Errorf("find out what the cluster has: %w", err)
-	}
-	nodes, err := c.RunningNodes(ctx)
-	if err != nil {
-		return err
-	}
-	c.Features[RunsPods] = len(nodes) >= 1
-	c.Features[TwoNodes] = len(nodes) >= 2
-	c.Features[PodNetwork] = len(nodes) >= 1
-	c.Features[ServiceNetwork] = len(nodes) >= 1
-	_, err = c.Client.CoreV1().Services(metav1.NamespaceSystem).Get(ctx, "kube-dns", metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	c.Features[ClusterDNS] = err == nil && len(nodes) >= 1
-	c.Features[NodeAccess] = reachesNodes(ctx, nodes)
-	if err := c.probeNetwork(ctx); err != nil {
-		return err
-	}
-	if err := c.probeStorage(ctx); err != nil {
-		return err
-	}
-	if err := c.probeCSI(ctx); err != nil {
-		return err
-	}
-	if err := c.probeMetrics(); err != nil {
-		return err
-	}
-	c.Features[ProtobufWire] = true
-	c.Features[TableOutput] = true
-	return nil
-}
-
-// RunningNodes lists the ready nodes that run real containers and take any pod.
-func (c *Cluster) RunningNodes(ctx context.Context) ([]corev1.Node, error) {
-	list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var nodes []corev1.Node
-	for _, node := range list.Items {
-		if runsPods(&node) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes, nil
-}
-
-func runsPods(node *corev1.Node) bool {
-	if node.Spec.Unschedulable || node.Labels["quintet.dev/hollow"] == "true" ||
-		strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "hollow://") {
-		return false // its pods only pretend to run
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule {
-			return false
-		}
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return &Cluster{Config: config, Client: client, Dynamic: dyn, Image: image, Features: map[Feature]bool{},
+		Required: map[Feature]bool{}}, nil
 }
 
 // T is a running case: the cluster, a namespace of its own, and assertions that end it.

@@ -3,12 +3,14 @@ package house
 
 import (
 	"bytes"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,6 +140,38 @@ func TestAnyClusterIsServed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAnyClusterIsNamed: the suite names no program, image, label or annotation of Quintet, so that it can't tell it from
+// another cluster. Its own test image and the domain of its labels and documents are not that.
+func TestAnyClusterIsNamed(t *testing.T) {
+	allowed := regexp.MustCompile(`quintet\.dev/quintet/|conformance\.quintet\.dev|quintet/testimage:dev|quintet\.invalid`)
+	for _, f := range files(t) {
+		if f.test || !within(f.dir, "conformance") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join("..", "..", f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, f.path, content, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			for _, name := range []string{"quintet", "hollow"} {
+				if strings.Contains(strings.ToLower(allowed.ReplaceAllString(literal.Value, "")), name) {
+					t.Errorf("%s: the suite knows %s", set.Position(literal.Pos()), literal.Value)
+				}
+			}
+			return true
+		})
 	}
 }
 

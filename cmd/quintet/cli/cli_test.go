@@ -155,7 +155,6 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --name Not_Good", "Not_Good"},
 		{"up --sideways", "--sideways"},
 		{"status --output xml", "xml"},
-		{"conformance --kubeconfig /no/such/file", "/no/such/file"},
 		{"--name absent kubeconfig", `no cluster "absent" runs`},
 		{"--name absent status", `no cluster "absent" runs`},
 		{"--name absent down", `no cluster "absent" runs`},

@@ -78,7 +78,7 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		Example: `  quintet up --nodes 2
   quintet kubectl get nodes
   quintet kubectl apply -f deployment.yaml
-  quintet conformance --report report
+  quintet conformance --profile full --report report
   quintet down`,
 		Version:       version.Get().GitVersion,
 		SilenceUsage:  true,
@@ -87,7 +87,8 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 	root.PersistentFlags().StringVar(&a.name, "name", "",
 		"name of the cluster; may be left out where there is only one")
 	root.AddCommand(a.verbs()...)
-	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.snapshot(), a.restore(), a.registry(), a.logs(),
-		a.kubectl(), a.explain(), a.why(), a.faults(), a.assets(), a.conformance(), a.bench())
+	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.snapshot(),
+		a.restore(), a.registry(), a.logs(), a.kubectl(), a.explain(), a.why(), a.faults(), a.assets(), a.conformance(),
+		a.matrix(), a.report(), a.bench())
 	return root
 }

@@ -71,15 +71,7 @@ cluster is this process: it lives until the command is interrupted.`,
 }
 
 func (f *upFlags) bind(fs *pflag.FlagSet) {
-	fs.IntVar(&f.nodes, "nodes", 1, "number of nodes")
-	fs.IntVar(&f.apiServers, "api-servers", 1, "number of API servers")
-	fs.IntVar(&f.etcds, "etcd-members", 1, "number of etcd members")
-	fs.StringArrayVar(&f.images, "image", nil, "COMPONENT=REF: run a component from another image; may be repeated")
-	fs.StringArrayVar(&f.args, "args", nil,
-		"COMPONENT=ARGUMENT: add an argument to a component's command line; may be repeated")
-	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
-	fs.StringArrayVar(&f.with, "with", nil,
-		"COMPONENT to add that is off by default: metrics-server, csi-driver or registry; may be repeated")
+	f.bindCluster(fs)
 	fs.StringVar(&f.registryUser, "registry-user", "", "NAME:PASSWORD that the registry demands; adds the registry")
 	fs.StringArrayVar(&f.mirrors, "registry-mirror", nil,
 		"address of a mirror that nodes ask before Docker Hub; may be repeated")
@@ -89,24 +81,37 @@ func (f *upFlags) bind(fs *pflag.FlagSet) {
 		"HOSTPORT:NODEPORT: make a node port reachable at a port of 127.0.0.1, or of the Docker engine's host if that is "+
 			"another "+
 			"machine; may be repeated")
-	fs.StringVar(&f.ipFamily, "ip-family", string(cluster.IPv4),
-		"addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	fs.BoolVar(&f.inProcess, "in-process", false, "run everything in this process, without Docker, on hollow nodes")
 	fs.StringVar(&f.store, "store", "", "store of an in-process cluster: memory (the default) or etcd3")
 	fs.StringVar(&f.faults, "faults", "", "file with a plan of faults by which requests to the API server are disturbed")
-	fs.IntVar(&f.schedulers, "schedulers", 1, "number of schedulers; several elect a leader")
-	fs.IntVar(&f.managers, "controller-managers", 1, "number of controller managers; several elect a leader")
-	fs.StringVar(&f.config, "config", "", "file that describes the cluster; what flags say comes on top of it")
-	fs.StringArrayVar(&f.crds, "crds", nil, "file or directory of CustomResourceDefinitions to install; may be repeated")
-	fs.StringArrayVar(&f.manifests, "manifest", nil, "file or directory of objects to apply; may be repeated")
 	fs.BoolVar(&f.waitForManifests, "wait", false, "wait until the objects of --manifest are ready")
 	fs.BoolVar(&f.mergeKubeconfig, "kubeconfig-merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
 	fs.StringVar(&f.from, "from", "", "file of quintet snapshot: start a cluster that goes on from there, with its options")
-	f.addNodeFlags(fs)
 	fs.BoolVar(&f.retain, "retain", false, "keep what there is of a cluster that does not come up, to look at")
 	fs.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait until the cluster is ready")
+}
+
+// bindCluster binds the flags that describe what a cluster of containers consists of.
+func (f *upFlags) bindCluster(fs *pflag.FlagSet) {
+	fs.IntVar(&f.nodes, "nodes", 1, "number of nodes")
+	fs.IntVar(&f.apiServers, "api-servers", 1, "number of API servers")
+	fs.IntVar(&f.etcds, "etcd-members", 1, "number of etcd members")
+	fs.StringArrayVar(&f.images, "image", nil, "COMPONENT=REF: run a component from another image; may be repeated")
+	fs.StringArrayVar(&f.args, "args", nil,
+		"COMPONENT=ARGUMENT: add an argument to a component's command line; may be repeated")
+	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
+	fs.StringArrayVar(&f.with, "with", nil,
+		"COMPONENT to add that is off by default: metrics-server, csi-driver or registry; may be repeated")
+	fs.StringVar(&f.ipFamily, "ip-family", string(cluster.IPv4),
+		"addresses of nodes, pods and Services: ipv4, ipv6 or dual")
+	fs.IntVar(&f.schedulers, "schedulers", 1, "number of schedulers; several elect a leader")
+	fs.IntVar(&f.managers, "controller-managers", 1, "number of controller managers; several elect a leader")
+	fs.StringVar(&f.config, "config", "", "file that describes the cluster; what flags say comes on top of it")
+	fs.StringArrayVar(&f.crds, "crds", nil, "file or directory of CustomResourceDefinitions to install; may be repeated")
+	fs.StringArrayVar(&f.manifests, "manifest", nil, "file or directory of objects to apply; may be repeated")
+	f.addNodeFlags(fs)
 }
 
 // options translates the flags. Those that were not given leave what a configuration file says.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,9 @@ func Cases() []suite.Case {
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Scheduler, "0.1"
 		all[i].Needs = append(all[i].Needs, suite.HasScheduler)
+		if strings.HasPrefix(all[i].ID, "scheduling/device-") {
+			all[i].Needs = append(all[i].Needs, suite.DeviceClaims)
+		}
 	}
 	return all
 }
@@ -116,8 +120,7 @@ func addNode(ctx context.Context, t *suite.T, name string, change func(*corev1.N
 	full := t.Namespace + "-" + name
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: full,
-			Labels: map[string]string{label: t.Namespace, "kubernetes.io/hostname": full, "name": name,
-				"quintet.dev/hollow": "true"}},
+			Labels: map[string]string{label: t.Namespace, "kubernetes.io/hostname": full, "name": name}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: label, Value: t.Namespace,
 			Effect: corev1.TaintEffectNoSchedule}}},
 	}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"quintet.dev/quintet/cluster"
+	"quintet.dev/quintet/conformance"
+)
+
+// matrixCell is the process of a cell of `quintet matrix`.
+func (a *app) matrixCell() *cobra.Command {
+	var f cellFlags
+	var dir string
+	cmd := &cobra.Command{
+		Use:    "cell",
+		Short:  "Run the conformance suite on a cluster that is removed afterwards",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			go func() { // ends with the input, at the latest with the process
+				_, _ = io.Copy(io.Discard, a.in)
+				cancel()
+			}()
+			opts, err := f.up.options(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			verdict, err := a.runCell(ctx, f, opts, dir)
+			return errors.Join(err, json.NewEncoder(a.out).Encode(verdict))
+		},
+	}
+	f.bind(cmd.Flags())
+	cmd.Flags().StringVar(&dir, "report", "", "directory to write the report to")
+	return cmd
+}
+
+// runCell starts a cluster, runs the suite on it, and removes it.
+func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, dir string) (out cellVerdict, err error) {
+	redirectLogs(io.Discard)
+	if f.up.config != "" {
+		file, err := cluster.LoadConfig(f.up.config)
+		if err != nil {
+			return out, err
+		}
+		if file.InProcess() {
+			return out, fmt.Errorf("%s: inProcess: components are swapped in clusters of containers only", f.up.config)
+		}
+		opts = append([]cluster.Option{file.Option()}, opts...)
+	}
+	config, stop, notReady := a.startCell(ctx, f, opts)
+	defer func() { err = errors.Join(err, stop()) }()
+	if notReady != nil {
+		out.Reason = fmt.Sprintf("the cluster did not become ready: %v", notReady)
+	}
+	if config == nil {
+		return out, nil
+	}
+	o := f.suite.options()
+	o.Config, o.Name, o.Image, o.Progress = config, a.name, f.image, a.err
+	made, err := conformance.Run(ctx, o)
+	if err != nil {
+		out.Reason = joinReasons(out.Reason, err.Error())
+		return out, nil
+	}
+	return out, made.WriteAll(dir)
+}
+
+func joinReasons(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + "\n" + second
+}
+
+// startCell starts a cluster and returns client configuration for it, also if it did not become ready; none if it has no
+// API server. stop removes it, and is never nil.
+func (a *app) startCell(ctx context.Context, f cellFlags, opts []cluster.Option) (
+	config *rest.Config, stop func() error, notReady error) {
+	starting, cancel := context.WithTimeout(ctx, f.up.timeout)
+	defer cancel()
+	stop = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+		defer cancel()
+		return cluster.Remove(ctx, a.name)
+	}
+	c, err := cluster.Start(starting, append(opts, cluster.WithName(a.name), cluster.WithProgress(a.progress()),
+		cluster.RetainOnFailure())...)
+	if err == nil {
+		stop = func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+			defer cancel()
+			return c.Stop(ctx)
+		}
+		return c.RESTConfig(), stop, nil
+	}
+	if ctx.Err() != nil {
+		return nil, stop, err
+	}
+	opened, unopened := cluster.Open(ctx, a.name)
+	if unopened != nil {
+		return nil, stop, err
+	}
+	defer opened.Close()
+	return opened.RESTConfig(), stop, err
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"quintet.dev/quintet/conformance/report"
+)
+
+// TestCellArguments: a cell's process gets the flags that it shares with the matrix, as they were given, and no others.
+func TestCellArguments(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	var f matrixFlags
+	f.bind(fs)
+	fs.StringArrayVar(&f.swaps, "swap", nil, "")
+	fs.StringVar(&f.report, "report", "", "")
+	if err := fs.Parse([]string{"--nodes", "2", "--swap", "node=x", "--report", "dir", "--args", "a=--b=c,d",
+		"--args", "a=--e", "--profile", "node,network", "--filter", "^x$"}); err != nil {
+		t.Fatal(err)
+	}
+	got := cellArguments(fs)
+	want := []string{"--args=a=--b=c,d", "--args=a=--e", "--filter=^x$", "--nodes=2", "--profile=node", "--profile=network"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var cell cellFlags
+	again := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cell.bind(again)
+	if err := again.Parse(got); err != nil || cell.up.nodes != 2 ||
+		!slices.Equal(cell.up.args, []string{"a=--b=c,d", "a=--e"}) ||
+		!slices.Equal(cell.suite.profiles, []string{"node", "network"}) {
+		t.Errorf("%v: the cell reads %+v", err, cell)
+	}
+}
+
+func TestMatrixRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing to swap":    {nil, "--swap"},
+		"no component":       {[]string{"--swap", "mine:dev"}, `--swap "mine:dev"`},
+		"no such component":  {[]string{"--swap", "kube-shceduler=x"}, `no component "kube-shceduler"`},
+		"an unknown profile": {[]string{"--swap", "node=x", "--profile", "all"}, `unknown profile "all"`},
+		"no such case":       {[]string{"--swap", "node=x", "--filter", "^none$"}, `filter "^none$"`},
+		"no cell at once":    {[]string{"--swap", "node=x", "--parallel", "0"}, "--parallel 0"},
+		"twice the same":     {[]string{"--swap", "node=x", "--swap", "node=x"}, "given twice"},
+	} {
+		code, _, err := run(t.Context(), t.TempDir(), append([]string{"matrix"}, test.args...)...)
+		if code != 1 || !strings.Contains(err.String(), test.want) {
+			t.Errorf("%s: %d, %s, want %q", name, code, err, test.want)
+		}
+	}
+}
+
+func TestConformanceWithoutVerdict(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{{"--kubeconfig", missing}, {"--rerun", missing}} {
+		code, _, err := run(t.Context(), t.TempDir(), append([]string{"conformance"}, args...)...)
+		if code != exitNoVerdict || !strings.Contains(err.String(), missing) {
+			t.Errorf("%v: %d, %s", args, code, err)
+		}
+	}
+}
+
+func TestListedCases(t *testing.T) {
+	code, out, err := run(t.Context(), t.TempDir(), "conformance", "--list", "--profile", "scheduler", "--filter", "/fit$",
+		"--output", "json")
+	if code != 0 || !strings.Contains(out.String(), `"scheduler": "core"`) || strings.Contains(out.String(), "api/crud") {
+		t.Errorf("%d, %s, %s", code, out, err)
+	}
+}
+
+func TestReportCompare(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, change func(*report.Report)) string {
+		r := &report.Report{APIVersion: report.APIVersion, Kind: report.Kind,
+			Cases: []report.Case{{ID: "a/b", Outcome: report.Passed}}}
+		change(r)
+		file := filepath.Join(dir, name)
+		if err := report.WriteFile(file, r.WriteJSON); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	before := write("before", func(*report.Report) {})
+	for name, test := range map[string]struct {
+		change func(*report.Report)
+		code   int
+		want   string
+	}{
+		"same":  {func(*report.Report) {}, 0, "No outcome differs"},
+		"worse": {func(r *report.Report) { r.Cases[0].Outcome = report.Inconclusive }, 1, "Passed -> Inconclusive"},
+		"other": {func(r *report.Report) { r.Suite.Filter = "x" }, 2, "not comparable"},
+	} {
+		page := filepath.Join(dir, name+".html")
+		code, out, err := run(t.Context(), dir, "report", "compare", before, write(name, test.change), "--html", page)
+		if code != test.code || !strings.Contains(out.String(), test.want) {
+			t.Errorf("%s: %d, %s%s, want %d, %q", name, code, out, err, test.code, test.want)
+		}
+		if _, err := os.Stat(page); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

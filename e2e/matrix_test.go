@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"quintet.dev/quintet/conformance/matrix"
+	"quintet.dev/quintet/conformance/report"
+)
+
+// TestSwapMatrix swaps the scheduler for a program that does nothing: the matrix shows that it breaks the scheduler's case
+// and no other, and nothing of its cells is left.
+func TestSwapMatrix(t *testing.T) {
+	g := NewWithT(t)
+	const name = "e2e-matrix"
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "../bin/quintet", "matrix", "--name", name, "--report", dir,
+		"--swap", "kube-scheduler=../bin/pause", "--without", "coredns", "--nodes", "0",
+		"--filter", "^(api/crud|scheduling/node-selector)$", "--case-timeout", "20s")
+	out, err := cmd.CombinedOutput()
+	g.Expect(cmd.ProcessState.ExitCode()).To(Equal(1), "%v\n%s", err, out)
+
+	content, err := os.ReadFile(filepath.Join(dir, "matrix.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var made matrix.Matrix
+	g.Expect(json.Unmarshal(content, &made)).To(Succeed())
+	g.Expect(made.Cells).To(HaveLen(2), string(out))
+	g.Expect(made.Cells[0].Result).To(Equal(report.ResultFiltered), string(out))
+	g.Expect(made.Cells[1].Broken).To(Equal([]matrix.BrokenCases{
+		{Component: "kube-scheduler", Cases: []string{"scheduling/node-selector"}}}), string(out))
+	for _, file := range []string{"matrix.html", "cell-0/report.html", "cell-1/junit.xml"} {
+		g.Expect(filepath.Join(dir, file)).To(BeARegularFile())
+	}
+	for _, cell := range []string{name + "-0", name + "-1"} {
+		g.Expect(docker(t, "ps", "--all", "--quiet", "--filter", "label=io.quintet.cluster="+cell)).To(BeEmpty())
+	}
+	g.Expect(docker(t, "image", "ls", "--quiet", "quintet-"+name+"/*")).To(BeEmpty())
+}
