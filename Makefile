@@ -86,7 +86,7 @@ e2e: images ## Build images, test clusters of containers, write the conformance 
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
-	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver
+	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver --with device-driver
 	bin/quintet conformance --name conformance --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
 
 .PHONY: robustness

@@ -24,6 +24,7 @@ type record struct {
 	Files      map[string][]byte      `json:"files,omitempty"` // of nodes
 	Loaded     []string               `json:"loaded,omitempty"`
 	CSI        bool                   `json:"csi,omitempty"`
+	Devices    bool                   `json:"devices,omitempty"`
 	Registry   bool                   `json:"registry,omitempty"`
 	Mirrors    []string               `json:"mirrors,omitempty"`
 	Insecure   []string               `json:"insecure,omitempty"`
@@ -36,7 +37,8 @@ type record struct {
 func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
 		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
-		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
+		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
+		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
 }
@@ -53,7 +55,7 @@ func configOf(ctx context.Context, name string, server *Member) (*config, error)
 	}
 	c := newConfig(name)
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
-	c.csi, c.registry, c.mirrors, c.insecure = r.CSI, r.Registry, r.Mirrors, r.Insecure
+	c.csi, c.devices, c.registry, c.mirrors, c.insecure = r.CSI, r.Devices, r.Registry, r.Mirrors, r.Insecure
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image
