@@ -47,7 +47,7 @@ func (p *plugin) prepare() error {
 		if err := os.MkdirAll(p.filesOf(d.name), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(p.filesOf(d.name), "name"), []byte(d.name), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(p.filesOf(d.name), "name"), []byte(d.name+"\n"), 0o644); err != nil {
 			return err
 		}
 		spec.add(d.name, edits{Env: []string{"QUINTET_CDI_" + variable(d.name) + "=" + p.config.ResourceName}})

@@ -77,6 +77,9 @@ func (c *Cluster) Detect(ctx context.Context) error {
 	if err := c.probeCSI(ctx); err != nil {
 		return err
 	}
+	if err := c.probeDevices(ctx, nodes); err != nil {
+		return err
+	}
 	if err := c.probeMetrics(); err != nil {
 		return err
 	}
