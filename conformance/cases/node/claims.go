@@ -20,7 +20,7 @@ import (
 const dynamicResources = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 
 func claimCases() []suite.Case {
-	list := []suite.Case{
+	return since("0.3", []suite.Case{
 		{ID: "node/claim", Run: claimPrepared, Reference: dynamicResources,
 			Requirement: "A container that uses a claim MUST get the claim's devices, as the driver prepared them with the " +
 				"claim's parameters."},
@@ -46,15 +46,11 @@ func claimCases() []suite.Case {
 		{ID: "node/claim-unprepared", Run: claimBroken, Reference: dynamicResources,
 			Requirement: "A pod whose claim the driver can't prepare MUST not start, and an event MUST say why."},
 		{ID: "node/claim-device-unhealthy", Run: claimUnhealthy, Serial: true,
-			Reference: dynamicResources + "#device-health-monitoring",
+			Reference:   dynamicResources + "#device-health-monitoring",
 			Requirement: "The health of a claim's devices MUST be reported in the status of the pod, with the driver's message."},
 		{ID: "node/claim-driver-restart", Run: claimDriverRestart, Reference: dynamicResources, Serial: true,
 			Requirement: "A pod MUST keep its devices when the driver is restarted, and its claim be unprepared once it has ended."},
-	}
-	for i := range list {
-		list[i].Since, list[i].Needs = "0.3", []suite.Feature{suite.ClaimDevices, suite.HasControllers}
-	}
-	return list
+	}, suite.ClaimDevices, suite.HasControllers)
 }
 
 // claimedVariable begins the names of the variables that tell of a device; the value is the request.
