@@ -66,7 +66,7 @@ func (d *draDriver) run(ctx context.Context, client kubernetes.Interface, calls 
 	defer helper.Stop()
 	for {
 		devices, changed := d.devices()
-		if err := helper.PublishResources(ctx, d.resources(devices)); err != nil {
+		if err := helper.PublishResources(ctx, d.resources(devices)); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {

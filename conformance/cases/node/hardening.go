@@ -21,9 +21,9 @@ func hardeningCases() []suite.Case {
 			Requirement: "A container that must not run as root and would MUST not be started, and say why."},
 		{ID: "node/user-of-container", Run: userOfContainer, Reference: security,
 			Requirement: "The user and group of a container MUST win over its pod's."},
-		{ID: "node/user-reported", Run: userReported, Reference: security + "#supplementalgroupspolicy",
-			Requirement: "The status of a container MUST tell the user and the groups that it was started with, with the strict " +
-				"policy those of the pod only."},
+		{ID: "node/strict-groups", Run: strictGroups, Reference: security + "#supplementalgroupspolicy",
+			Requirement: "With the strict policy a container MUST have the groups of its pod only and its status tell them, and a " +
+				"node that can't MUST refuse the pod."},
 		{ID: "node/fs-group", Run: fsGroup, Reference: security,
 			Requirement: "Volumes of the pod MUST belong to its fsGroup and be writable by it."},
 		{ID: "node/capabilities", Run: capabilities, Reference: security + "#set-capabilities-for-a-container",
@@ -67,11 +67,17 @@ func userOfContainer(ctx context.Context, t *suite.T) {
 	t.Expect(outputOf(ctx, t, p)[0]).To(ContainSubstring("uid=2000 gid=3000"))
 }
 
-func userReported(ctx context.Context, t *suite.T) {
-	p := t.Pod("strict", "whoami", "then", "sleep", "forever")
+func strictGroups(ctx context.Context, t *suite.T) {
+	node := mustNodes(ctx, t)[0]
+	p := on(t.Pod("strict", "whoami", "then", "sleep", "forever"), node.Name)
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsGroup: ptr.To[int64](2000),
 		SupplementalGroups: []int64{3000}, SupplementalGroupsPolicy: ptr.To(corev1.SupplementalGroupsPolicyStrict)}
 	t.CreatePod(ctx, p)
+	if f := node.Status.Features; f == nil || f.SupplementalGroupsPolicy == nil || !*f.SupplementalGroupsPolicy {
+		refused := ended(ctx, t, "strict", corev1.PodFailed)
+		t.Expect(refused.Status.Reason).To(Equal("SupplementalGroupsPolicyNotSupported"))
+		return
+	}
 	user := container(running(ctx, t, "strict"), "main").User
 	t.Expect(user).NotTo(BeNil())
 	t.Expect(user.Linux).NotTo(BeNil())
@@ -179,11 +185,11 @@ func hostPID(ctx context.Context, t *suite.T) {
 }
 
 func sharedProcesses(ctx context.Context, t *suite.T) {
-	p := t.Pod("sharing", "sleep", "2s", "then", "whoami", "then", "ls", "/proc")
+	p := t.Pod("sharing", "whoami", "then", "ls", "/proc")
 	p.Spec.ShareProcessNamespace = ptr.To(true)
 	other := *p.Spec.Containers[0].DeepCopy()
-	other.Name, other.Args = "other", []string{"sleep", "4s"}
-	p.Spec.Containers = append(p.Spec.Containers, other)
+	other.Name, other.Args = "other", []string{"sleep", "15s"}
+	p.Spec.Containers = []corev1.Container{other, p.Spec.Containers[0]} // started in this order
 	lines := outputOf(ctx, t, p)
 	t.Expect(strings.HasSuffix(lines[0], " pid=1")).To(BeFalse(), "the first process is the pod's")
 	processes := 0
