@@ -227,11 +227,17 @@ func runtimeClass(ctx context.Context, t *suite.T) {
 		}
 		return created, err
 	}, Satisfy(func(p *corev1.Pod) bool { return p != nil && milliCPU(p.Spec.Overhead) == 30 }))
-	suite.WaitFor(ctx, t, "an event of the handler", messagesOf(t, "classless", "FailedCreatePodSandBox"),
-		ContainElement(ContainSubstring("no-such-handler")))
-	waiting, err := t.GetPod("classless")(ctx)
+	suite.WaitFor(ctx, t, "the pod refused, or its sandbox", func(ctx context.Context) (bool, error) {
+		p, err := t.GetPod("classless")(ctx)
+		if err != nil || p.Status.Phase == corev1.PodFailed {
+			return err == nil, err
+		}
+		messages, err := messagesOf(t, "classless", "FailedCreatePodSandBox")(ctx)
+		return len(messages) > 0, err
+	}, BeTrue())
+	p, err = t.GetPod("classless")(ctx)
 	t.Must(err, "read the pod")
-	t.Expect(waiting.Status.Phase).To(Equal(corev1.PodPending))
+	t.Expect(container(p, "main").ContainerID).To(BeEmpty())
 }
 
 func resourcesRefused(ctx context.Context, t *suite.T) {
