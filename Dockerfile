@@ -46,6 +46,11 @@ FROM scratch AS csi-driver
 COPY csi-driver /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/csi-driver"]
 
+# A driver of devices for tests, in pods of the nodes.
+FROM scratch AS device-driver
+COPY device-driver /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/device-driver"]
+
 # Keeps images for the nodes.
 FROM scratch AS registry
 COPY registry /usr/local/bin/

@@ -96,7 +96,7 @@ e2e: images rerunner ## Build images, test clusters of containers, write the con
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
-	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver
+	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver --with device-driver
 	bin/quintet conformance --name conformance --profile full --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
 
 .PHONY: robustness

@@ -42,6 +42,12 @@ func (s *start) deployAddons(ctx context.Context) error {
 			return err
 		}
 	}
+	if config.hasDeviceDriver() {
+		objects = append(objects, addons.DeviceDriverObjects(config.deviceDriver())...)
+		if err := s.cluster.LoadImage(ctx, config.image(DeviceDriver)); err != nil {
+			return err
+		}
+	}
 	if len(config.names(CloudProvider)) > 0 {
 		objects = append(objects, addons.CloudProviderRole(cloudProviderUser)...)
 	}

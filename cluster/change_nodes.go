@@ -101,6 +101,11 @@ func (c *Cluster) join(ctx context.Context, m *Member, config *config) error {
 			return err
 		}
 	}
+	if config.hasDeviceDriver() {
+		if err := c.backend.Load(ctx, config.image(DeviceDriver), machine); err != nil {
+			return err
+		}
+	}
 	if err := c.loadInto(ctx, config, machine); err != nil {
 		return err
 	}

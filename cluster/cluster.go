@@ -154,6 +154,7 @@ func (s *start) steps() []step {
 		{"wait for the metrics server", s.guarded(MetricsServer, s.metricsReady)},
 		{"wait for the registry", s.guarded(Registry, s.registryReady)},
 		{"wait for the CSI driver", s.guarded(Node, s.csiDriverReady)},
+		{"wait for the device driver", s.guarded(Node, s.deviceDriverReady)},
 		{"apply manifests", s.guarded(APIServer, s.applyManifests)},
 		{"merge the kubeconfig", s.mergeKubeconfig},
 		{"begin faults", s.beginFaults},

@@ -92,7 +92,7 @@ func (c *config) names(component Component) []string {
 		}
 		return list("metrics-server", 0, 1)
 	default:
-		return nil // KubeProxy and NetworkPolicy are processes of nodes, DNS and CSIDriver are pods
+		return nil // KubeProxy and NetworkPolicy are processes of nodes, the drivers and DNS are pods
 	}
 }
 

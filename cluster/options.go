@@ -23,7 +23,8 @@ type Component string
 // APIBalancer stands before several API servers. CloudProvider gives Services of type LoadBalancer addresses of the
 // cluster's network. MetricsServer serves metrics.k8s.io; a cluster has it only WithMetricsServer. CSIDriver is a CSI
 // driver in pods; a cluster has it only WithCSIDriver. VolumeProvisioner makes the volumes of the default StorageClass,
-// which comes and goes with it. Registry keeps images for the nodes; a cluster has it only WithRegistry.
+// which comes and goes with it. DeviceDriver is a driver of
+// devices in pods; a cluster has it only WithDeviceDriver. Registry keeps images for the nodes; a cluster has it only WithRegistry.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
@@ -39,6 +40,7 @@ const (
 	CloudProvider     Component = "cloud-provider"
 	MetricsServer     Component = "metrics-server"
 	CSIDriver         Component = "csi-driver"
+	DeviceDriver      Component = "device-driver"
 	Registry          Component = "registry"
 )
 
@@ -46,7 +48,8 @@ const (
 func Components() []Component {
 	return []Component{
 		Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node, KubeProxy,
-		NetworkPolicy, VolumeProvisioner, DNS, CloudProvider, MetricsServer, CSIDriver, Registry,
+		NetworkPolicy, VolumeProvisioner, DNS, CloudProvider, MetricsServer, CSIDriver, DeviceDriver,
+		Registry,
 	}
 }
 
@@ -73,6 +76,7 @@ type config struct {
 	without    map[Component]bool
 	metrics    bool
 	csi        bool
+	devices    bool
 	registry   bool
 	// registryUser must be given to the registry, if it is not empty.
 	registryUser account
@@ -230,19 +234,30 @@ func WithCSIDriver() Option {
 	return func(c *config) error { c.csi = true; return nil }
 }
 
-// With adds a component that is off by default: MetricsServer, CSIDriver or Registry.
+// WithDeviceDriver adds the component DeviceDriver: a driver of devices for tests, on each node. Its device plug-in
+// offers the extended resource "quintet.dev/device", and its DRA driver "device.quintet.dev" publishes devices for
+// ResourceClaims, with a DeviceClass of that name. The annotation device.quintet.dev/unhealthy of a Node makes devices
+// unhealthy, and the pods of the driver log each call as a line of JSON. WithArgs(DeviceDriver, "--devices=8",
+// "--claim-devices=2", "--numa-nodes=2") changes how many there are.
+func WithDeviceDriver() Option {
+	return func(c *config) error { c.devices = true; return nil }
+}
+
+// With adds a component that is off by default: MetricsServer, CSIDriver, DeviceDriver or Registry.
 func With(component Component) Option {
 	switch component {
 	case MetricsServer:
 		return WithMetricsServer()
 	case CSIDriver:
 		return WithCSIDriver()
+	case DeviceDriver:
+		return WithDeviceDriver()
 	case Registry:
 		return WithRegistry()
 	}
 	return func(*config) error {
-		return fmt.Errorf("component %q can't be added; off by default are %s, %s and %s", component, MetricsServer,
-			CSIDriver, Registry)
+		return fmt.Errorf("component %q can't be added; off by default are %s, %s, %s and %s", component, MetricsServer,
+			CSIDriver, DeviceDriver, Registry)
 	}
 }
 

@@ -67,6 +67,8 @@ func (c *config) checkMembers() error {
 		return fmt.Errorf("%s: %s", MetricsServer, c.whyMissing(MetricsServer))
 	case c.csi && !c.runs(CSIDriver):
 		return fmt.Errorf("%s: %s", CSIDriver, c.whyMissing(CSIDriver))
+	case c.devices && !c.runs(DeviceDriver):
+		return fmt.Errorf("%s: %s", DeviceDriver, c.whyMissing(DeviceDriver))
 	case c.registry && !c.runs(Registry):
 		return fmt.Errorf("%s: %s", Registry, c.whyMissing(Registry))
 	case len(c.mirrors)+len(c.insecure) > 0 && !c.hasPodNetwork():
@@ -88,6 +90,8 @@ func (c *config) runs(component Component) bool {
 		return c.hasDNS()
 	case CSIDriver:
 		return c.hasCSIDriver()
+	case DeviceDriver:
+		return c.hasDeviceDriver()
 	default:
 		return len(c.names(component)) > 0
 	}
@@ -102,6 +106,8 @@ func (c *config) whyMissing(component Component) string {
 		return "it is added by WithMetricsServer (`quintet up --with metrics-server`)"
 	case component == CSIDriver && !c.csi:
 		return "it is added by WithCSIDriver (`quintet up --with csi-driver`)"
+	case component == DeviceDriver && !c.devices:
+		return "it is added by WithDeviceDriver (`quintet up --with device-driver`)"
 	case component == Registry && !c.registry:
 		return "it is added by WithRegistry (`quintet up --with registry`)"
 	case component == APIBalancer:

@@ -28,6 +28,7 @@ type record struct {
 	Loaded     []string               `json:"loaded,omitempty"`
 	CSI        bool                   `json:"csi,omitempty"`
 	Metrics    bool                   `json:"metrics,omitempty"`
+	Devices    bool                   `json:"devices,omitempty"`
 	Registry   bool                   `json:"registry,omitempty"`
 	Mirrors    []string               `json:"mirrors,omitempty"`
 	Insecure   []string               `json:"insecure,omitempty"`
@@ -41,7 +42,8 @@ func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
 		Nodes: c.nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
 		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
-		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
+		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
+		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
 }
@@ -68,7 +70,7 @@ func readRecord(name string, content []byte) (*config, error) {
 	c := newConfig(name)
 	c.etcds, c.schedulers, c.managers, c.metrics = r.Etcds, r.Schedulers, r.Managers, r.Metrics
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
-	c.csi, c.registry, c.mirrors, c.insecure = r.CSI, r.Registry, r.Mirrors, r.Insecure
+	c.csi, c.devices, c.registry, c.mirrors, c.insecure = r.CSI, r.Devices, r.Registry, r.Mirrors, r.Insecure
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image

@@ -21,7 +21,8 @@ func TestConformance(t *testing.T) {
 			t.Errorf("%d cases did not pass:\n%s", len(failures), strings.Join(failures, "\n"))
 		}
 	})
-	w := start(t, cluster.WithNodes(2), cluster.WithMetricsServer(), cluster.WithCSIDriver())
+	w := start(t, cluster.WithNodes(2), cluster.WithMetricsServer(), cluster.WithCSIDriver(),
+		cluster.WithDeviceDriver())
 	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet",
 		Profiles: []suite.Profile{suite.ProfileFull}, Progress: os.Stdout})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/client-go/kubernetes"
 
+	"quintet.dev/quintet/internal/calllog"
 	"quintet.dev/quintet/internal/release"
 )
 
@@ -48,12 +49,12 @@ func New(config Config) (*Driver, error) {
 
 // Run serves until ctx ends. Volumes stay staged and published then.
 func (d *Driver) Run(ctx context.Context) error {
-	calls, err := openCallLog(d.config.CallLog, d.config.Clock)
+	calls, err := calllog.Open(d.config.CallLog, d.config.Clock, withoutSecrets)
 	if err != nil {
 		return err
 	}
-	defer calls.file.Close()
-	services := grpc.NewServer(grpc.UnaryInterceptor(calls.intercept))
+	defer calls.Close()
+	services := grpc.NewServer(grpc.UnaryInterceptor(calls.Unary))
 	csi.RegisterIdentityServer(services, &identity{name: d.config.DriverName, version: release.Get().GitVersion})
 	csi.RegisterControllerServer(services, &controller{server: d.server})
 	csi.RegisterNodeServer(services, &node{server: d.server})

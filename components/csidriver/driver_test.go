@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/api/resource"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"quintet.dev/quintet/internal/calllog"
 )
 
 // A driver that is killed at any point continues: nothing is mounted twice, nothing stays.
@@ -226,17 +228,17 @@ func TestServesAndRegisters(t *testing.T) {
 	}
 }
 
-func readCalls(t *testing.T, path string) []Call {
+func readCalls(t *testing.T, path string) []calllog.Call {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var calls []Call
+	var calls []calllog.Call
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var call Call
+		var call calllog.Call
 		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
 			t.Fatal(err)
 		}

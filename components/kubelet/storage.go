@@ -67,7 +67,8 @@ func (k *Kubelet) newStorage(ctx context.Context, client kubernetes.Interface, e
 	s.plugins.Handlers[registerapi.DevicePlugin] = devices.Handler{Manager: s.devices}
 	s.claims = &dra.Manager{
 		Client: client, File: filepath.Join(root, "dra_manager_state"),
-		Drivers: &dra.Drivers{Client: client, Clock: k.clock, Node: k.name},
+		Drivers:       &dra.Drivers{Client: client, Clock: k.clock, Node: k.name},
+		HealthChanged: func(uid types.UID) { p.pods.Wake(uid) },
 	}
 	if err := s.claims.Open(); err != nil {
 		return nil, fmt.Errorf("create ResourceClaim cache (remove the file to forget what was prepared): %w", err)

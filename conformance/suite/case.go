@@ -48,6 +48,9 @@ const (
 	CSIVolumes       Feature = "csi"           // there is a StorageClass of a CSI driver
 	CSIInlineVolumes Feature = "csi-inline"    // such a driver makes volumes that pods describe themselves
 	CSIExpansion     Feature = "csi-expansion" // such a class lets volumes grow
+
+	DevicePlugin Feature = "device-plugin" // nodes offer the extended resource of the device driver for tests
+	ClaimDevices Feature = "claim-devices" // that driver publishes devices for ResourceClaims
 )
 
 // Features lists all features.
@@ -55,7 +58,7 @@ func Features() []Feature {
 	return []Feature{
 		HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, NetworkPolicies,
 		LoadBalancers, NodeAccess, ProtobufWire, TableOutput, DefaultStorage, ResourceMetrics,
-		DeviceClaims, CSIVolumes, CSIInlineVolumes, CSIExpansion,
+		DeviceClaims, CSIVolumes, CSIInlineVolumes, CSIExpansion, DevicePlugin, ClaimDevices,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,8 @@ func create(ctx context.Context, client kubernetes.Interface, object runtime.Obj
 		_, err = client.StorageV1().StorageClasses().Create(ctx, o, options)
 	case *storagev1.CSIDriver:
 		_, err = client.StorageV1().CSIDrivers().Create(ctx, o, options)
+	case *resourcev1.DeviceClass:
+		_, err = client.ResourceV1().DeviceClasses().Create(ctx, o, options)
 	case *discoveryv1.EndpointSlice:
 		_, err = client.DiscoveryV1().EndpointSlices(o.Namespace).Create(ctx, o, options)
 	case *rbacv1.RoleBinding:

@@ -23,6 +23,7 @@ const (
 	configDir = "/etc/kubernetes"
 	// engineAuthorities is where the engine looks for the authorities of registries.
 	engineAuthorities = "/etc/docker/certs.d"
+	engineConfig      = "/etc/docker/daemon.json"
 	dockerReadyAfter  = 30 * time.Second
 )
 
@@ -73,6 +74,9 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 	if err := linkAuthorities(filepath.Join(configDir, "docker", "certs.d"), engineAuthorities); err != nil {
 		return err
 	}
+	if err := writeEngineConfig(engineConfig); err != nil {
+		return err
+	}
 	command, err := dockerdCommand(configDir)
 	if err != nil {
 		return err
@@ -121,6 +125,22 @@ func linkAuthorities(dir, link string) error {
 		return err
 	}
 	return os.Symlink(dir, link)
+}
+
+// writeEngineConfig turns on what the engine has no flag for: devices of CDI, which drivers of devices name. A file of
+// the user's is left as it is.
+func writeEngineConfig(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	_, err = file.WriteString(`{"features": {"cdi": true}}` + "\n")
+	return errors.Join(err, file.Close())
 }
 
 // dockerdCommand starts an engine that leaves packets to the kubelet, node-routes and kube-proxy, with the further

@@ -53,6 +53,7 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --without volume-provisioner        # no default StorageClass
   quintet up --with metrics-server               # metrics.k8s.io, for autoscalers and kubectl top
   quintet up --with csi-driver                   # a CSI driver, and the StorageClass csi
+  quintet up --with device-driver                # devices: quintet.dev/device, and the DeviceClass device.quintet.dev
   quintet up --with registry                     # images that nodes pull: quintet registry push
   quintet up --publish 8080:30080                # node port 30080 at 127.0.0.1:8080
   quintet up --ip-family dual                    # addresses of IPv4 and IPv6
@@ -103,7 +104,7 @@ func (f *upFlags) bindCluster(fs *pflag.FlagSet) {
 		"COMPONENT=ARGUMENT: add an argument to a component's command line; may be repeated")
 	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
 	fs.StringArrayVar(&f.with, "with", nil,
-		"COMPONENT to add that is off by default: metrics-server, csi-driver or registry; may be repeated")
+		"COMPONENT to add that is off by default: metrics-server, csi-driver, device-driver or registry; may be repeated")
 	fs.StringVar(&f.ipFamily, "ip-family", string(cluster.IPv4),
 		"addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	fs.IntVar(&f.schedulers, "schedulers", 1, "number of schedulers; several elect a leader")

@@ -27,6 +27,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // Open reads the checkpoint: which claims pods used before the kubelet was restarted.
 func (m *Manager) Open() error {
+	m.Drivers.changed = m.healthChanged
 	m.calling, m.claims = make(chan struct{}, 1), map[types.NamespacedName]*Claim{}
 	content, err := os.ReadFile(m.File)
 	if errors.Is(err, fs.ErrNotExist) {

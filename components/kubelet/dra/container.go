@@ -82,6 +82,25 @@ func (m *Manager) Container(pod *v1.Pod, c *v1.Container) ([]string, error) {
 	return ids, nil
 }
 
+// claimOf returns a copy of the claim that a pod has under a name of its own; nil if it has none.
+func (m *Manager) claimOf(pod *v1.Pod, name string) *Claim {
+	for i := range pod.Spec.ResourceClaims {
+		if pod.Spec.ResourceClaims[i].Name != name {
+			continue
+		}
+		actual, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil || actual == nil {
+			return nil
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if claim := m.claims[types.NamespacedName{Namespace: pod.Namespace, Name: *actual}]; claim != nil {
+			return claim.clone()
+		}
+	}
+	return nil
+}
+
 // serves tells that a device belongs to one of the requests.
 func (d *Device) serves(requests []string) bool {
 	return len(d.Requests) == 0 || slices.ContainsFunc(requests, func(request string) bool {

@@ -24,6 +24,8 @@ type Manager struct {
 	Client  kubernetes.Interface
 	Drivers *Drivers
 	File    string // the checkpoint
+	// HealthChanged, if set, is called with a pod that has a device whose health changed.
+	HealthChanged func(uid types.UID)
 
 	calling chan struct{} // holds a value while drivers prepare or unprepare: a claim may be shared by pods
 

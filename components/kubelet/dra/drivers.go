@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	drahealthapi "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
 	drapbv1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	"k8s.io/utils/clock"
@@ -32,8 +33,11 @@ const (
 // Drivers are the DRA drivers that are registered on the node. It is safe for concurrent use.
 type Drivers struct {
 	Client kubernetes.Interface
-	Clock  clock.Clock
+	Clock  clock.WithTicker
 	Node   string
+
+	health  healthCache
+	changed func([]deviceID) // called as the health of devices changes
 
 	mu      sync.Mutex
 	drivers map[string][]*driver          // by name, the newest last: two run during a rolling update
@@ -47,7 +51,8 @@ var _ pluginwatcher.Handler = (*Drivers)(nil)
 type driver struct {
 	endpoint string
 	conn     *grpc.ClientConn
-	beta     bool // it serves v1beta1 only
+	beta     bool               // it serves v1beta1 only
+	stop     context.CancelFunc // ends the watch of its devices' health
 }
 
 // prepare calls NodePrepareResources.
@@ -86,7 +91,7 @@ func (d *Drivers) find(name string) (*driver, error) {
 }
 
 // Register implements pluginwatcher.Handler.
-func (d *Drivers) Register(_ context.Context, p pluginwatcher.Plugin) error {
+func (d *Drivers) Register(ctx context.Context, p pluginwatcher.Plugin) error {
 	v1, beta := slices.Contains(p.Versions, drapb.DRAPluginService), slices.Contains(p.Versions,
 		drapbv1beta1.DRAPluginService)
 	if !v1 && !beta {
@@ -102,7 +107,13 @@ func (d *Drivers) Register(_ context.Context, p pluginwatcher.Plugin) error {
 	if d.drivers == nil {
 		d.drivers = map[string][]*driver{}
 	}
-	d.drivers[p.Name] = append(d.drivers[p.Name], &driver{endpoint: p.Endpoint, conn: conn, beta: !v1})
+	ctx, stop := context.WithCancel(ctx)
+	d.drivers[p.Name] = append(d.drivers[p.Name], &driver{endpoint: p.Endpoint, conn: conn, beta: !v1, stop: stop})
+	if slices.Contains(p.Versions, drahealthapi.DRAResourceHealth_ServiceDesc.ServiceName) {
+		watch := &healthWatch{driver: p.Name, client: drahealthapi.NewDRAResourceHealthClient(conn), cache: &d.health,
+			clock: d.Clock, changed: d.changed}
+		d.wait.Go(func() { watch.run(ctx) })
+	}
 	if stop := d.wiping[p.Name]; stop != nil {
 		stop()
 		delete(d.wiping, p.Name)
@@ -119,10 +130,14 @@ func (d *Drivers) Deregister(ctx context.Context, p pluginwatcher.Plugin) {
 	if i < 0 {
 		return
 	}
+	list[i].stop()
 	_ = list[i].conn.Close()
 	d.drivers[p.Name] = slices.Delete(list, i, i+1)
 	if len(d.drivers[p.Name]) == 0 {
 		d.wipeLater(ctx, p.Name, wipingDelay)
+		if gone := d.health.clear(p.Name); len(gone) > 0 {
+			d.changed(gone)
+		}
 	}
 }
 

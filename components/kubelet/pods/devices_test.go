@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/kubelet/devices"
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -233,6 +234,11 @@ func (c *oneClaim) Container(*v1.Pod, *v1.Container) ([]string, error) {
 	return []string{"example.com/gpu=0"}, nil
 }
 
+func (c *oneClaim) Health(*v1.Pod) map[string][]v1.ResourceStatus {
+	return map[string][]v1.ResourceStatus{"c": {{Name: "claim:mine",
+		Resources: []v1.ResourceHealth{{ResourceID: "gpu.example.com/p/d0", Health: v1.ResourceHealthStatusUnhealthy}}}}}
+}
+
 func (c *oneClaim) failWith(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,6 +255,7 @@ func TestClaimsOfPods(t *testing.T) {
 		m.Claims, m.Recorder = claims, events
 		pod := simplePod("a")
 		pod.Spec.RestartPolicy = v1.RestartPolicyNever
+		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "mine", ResourceClaimName: ptr.To("claim")}}
 		pod.Annotations = map[string]string{hollow.RunFor: "30s"}
 		m.Set(pod)
 		synctest.Wait()
@@ -264,6 +271,10 @@ func TestClaimsOfPods(t *testing.T) {
 		synctest.Wait()
 		if got := phaseOf(m, "a"); got != v1.PodRunning {
 			t.Fatalf("a is %s", got)
+		}
+		if got := m.Find("ns", "a").Status.ContainerStatuses[0].AllocatedResourcesStatus; len(got) != 1 ||
+			got[0].Name != "claim:mine" {
+			t.Errorf("health %v", got)
 		}
 		if got := engine.specs[0].CDI; len(got) != 1 || got[0] != "example.com/gpu=0" {
 			t.Errorf("CDI devices %v", got)

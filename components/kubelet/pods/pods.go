@@ -133,6 +133,8 @@ type Claims interface {
 	Unprepare(ctx context.Context, uid types.UID) error
 	// Container returns the CDI devices of a container.
 	Container(pod *v1.Pod, c *v1.Container) ([]string, error)
+	// Health returns the health of the devices of claims by container.
+	Health(pod *v1.Pod) map[string][]v1.ResourceStatus
 }
 
 // Manager owns the workers. It is safe for concurrent use.

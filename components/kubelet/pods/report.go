@@ -23,9 +23,7 @@ func (w *worker) report(pod *v1.Pod, probed *probes.State, decision *plan.Plan, 
 		Unmounted:         w.Volumes != nil && s.waitsForVolumes(),
 		Resizes:           s.resize.conditions(), RestartAll: decision.RestartAll, Restarting: decision.Pending,
 	}
-	if w.Devices != nil {
-		in.Devices = w.Devices.Health(w.uid)
-	}
+	in.Devices = w.deviceHealth(pod)
 	if sandbox := s.observed.Sandbox(); sandbox != nil && sandbox.ID == s.resize.sandbox {
 		in.Limits = &s.resize.limits
 	}
@@ -44,6 +42,22 @@ func (w *worker) report(pod *v1.Pod, probed *probes.State, decision *plan.Plan, 
 	if !s.gone {
 		w.Status.Set(s.pod, &computed)
 	}
+}
+
+// deviceHealth is the health of the devices of plug-ins and claims, by container.
+func (w *worker) deviceHealth(pod *v1.Pod) map[string][]v1.ResourceStatus {
+	var health map[string][]v1.ResourceStatus
+	if w.Devices != nil {
+		health = w.Devices.Health(w.uid)
+	}
+	if w.Claims == nil || len(pod.Spec.ResourceClaims) == 0 {
+		return health
+	}
+	claimed := w.Claims.Health(pod)
+	for container, statuses := range health {
+		claimed[container] = append(statuses, claimed[container]...)
+	}
+	return claimed
 }
 
 // waiting returns why containers do not run, by name. It records back-offs as events.

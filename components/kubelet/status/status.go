@@ -81,6 +81,9 @@ func Compute(in *Input) v1.PodStatus {
 		PodIPs:             in.Previous.PodIPs,
 
 		ResourceClaimStatuses: in.Previous.ResourceClaimStatuses,
+
+		ExtendedResourceClaimStatus:          in.Previous.ExtendedResourceClaimStatus,
+		NodeAllocatableResourceClaimStatuses: in.Previous.NodeAllocatableResourceClaimStatuses,
 	}
 	if s.QOSClass == "" {
 		s.QOSClass = QOS(in.Pod)

@@ -124,7 +124,8 @@ func Cases() []suite.Case {
 	for i := range all {
 		all[i].Since = "0.1"
 	}
-	all = slices.Concat(all, dnsCases(), hostPortCases(), storageCases())
+	all = slices.Concat(all, dnsCases(), hostPortCases(), storageCases(), deviceCases(), claimCases(),
+		lifecycleCases(), probeTimingCases(), hardeningCases(), mountCases(), boundCases())
 	for i := range all {
 		all[i].Component = suite.Kubelet
 		all[i].Needs = append(all[i].Needs, suite.HasScheduler, suite.RunsPods)

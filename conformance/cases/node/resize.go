@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,10 +30,6 @@ func bound(ctx context.Context, t *suite.T, pod string, files []string) string {
 }
 
 func resize(ctx context.Context, t *suite.T) {
-	amounts := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
-			corev1.ResourceMemory: resource.MustParse(memory)}
-	}
 	p := t.Pod("resized", "sleep", "forever")
 	main := &p.Spec.Containers[0]
 	main.Resources = corev1.ResourceRequirements{Requests: amounts("20m", "32Mi"), Limits: amounts("200m", "64Mi")}
