@@ -81,6 +81,7 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		HostPID:      pod.Spec.HostPID,
 		HostIPC:      pod.Spec.HostIPC,
 		SharePID:     sharesPID(pod),
+		Privileged:   hasPrivileged(pod),
 		CgroupParent: b.Cgroups.Parent(pod.UID, status.QOS(pod)),
 		Labels:       pod.Labels,
 		Annotations:  pod.Annotations,
@@ -95,6 +96,13 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		}
 	}
 	return s, nil
+}
+
+// hasPrivileged tells whether a container of the pod, an ephemeral one that comes later included, may be privileged.
+func hasPrivileged(pod *v1.Pod) bool {
+	return slices.ContainsFunc(plan.Containers(pod), func(c *v1.Container) bool {
+		return c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	})
 }
 
 // hostPorts are the ports of c that the node opens.

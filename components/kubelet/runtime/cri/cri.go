@@ -34,8 +34,6 @@ type Options struct {
 	ProfileDir string
 	// CgroupDriver is that of an engine that does not tell its own.
 	CgroupDriver string
-	// PullProgressDeadline ends a pull that takes so long; 0 is never. CRI tells of no progress.
-	PullProgressDeadline time.Duration
 	// Observe, if set, is told of each operation, by the name that upstream's kubelet has for it.
 	Observe func(operation string, took time.Duration, err error)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
@@ -77,10 +78,13 @@ func stream(ctx context.Context, address string, options runtime.ExecOptions) er
 	if err != nil {
 		return fmt.Errorf("streams of the container engine: %w", err)
 	}
-	wanted := remotecommand.StreamOptions{Stdin: options.Stdin, Stdout: options.Stdout, Stderr: options.Stderr,
-		Tty: options.TTY}
-	if options.TTY {
-		wanted.Stderr = nil // a terminal has one stream only
+	var mu sync.Mutex
+	wanted := remotecommand.StreamOptions{Stdin: options.Stdin, Tty: options.TTY}
+	if options.Stdout != nil {
+		wanted.Stdout = &turns{&mu, options.Stdout}
+	}
+	if options.Stderr != nil && !options.TTY { // a terminal has one stream only
+		wanted.Stderr = &turns{&mu, options.Stderr}
 	}
 	if options.Resize != nil {
 		ctx, cancel := context.WithCancel(ctx)
@@ -92,6 +96,19 @@ func stream(ctx context.Context, address string, options runtime.ExecOptions) er
 		return ctx.Err()
 	}
 	return err
+}
+
+// turns lets two streams write one at a time: the caller may have them end in one writer.
+type turns struct {
+	mu *sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (t *turns) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to.Write(p)
 }
 
 // sizes are those of a terminal, until ctx ends.
