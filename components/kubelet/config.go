@@ -244,11 +244,8 @@ func (c *Config) criEndpoint() string {
 
 // enginePID is the file in which the engine's process ID is, "" if there is none.
 func (c *Config) enginePID() string {
-	switch c.engineKind() {
-	case "docker":
+	if c.engineKind() == "docker" {
 		return "/var/run/docker.pid"
-	case "cri":
-		return "/run/containerd/containerd.pid"
 	}
 	return ""
 }
