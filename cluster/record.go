@@ -27,6 +27,7 @@ type record struct {
 	Registry   bool                   `json:"registry,omitempty"`
 	Mirrors    []string               `json:"mirrors,omitempty"`
 	Insecure   []string               `json:"insecure,omitempty"`
+	Runtime    Runtime                `json:"runtime,omitempty"`
 	Resources  backend.Resources      `json:"resources,omitzero"`
 	// Shutdown and ShutdownCritical are the periods of a graceful shutdown, in nanoseconds.
 	Shutdown         time.Duration `json:"shutdown,omitempty"`
@@ -37,7 +38,7 @@ func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
 		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
-		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
+		Runtime: c.runtime, Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
 }
 
@@ -54,6 +55,7 @@ func configOf(ctx context.Context, name string, server *Member) (*config, error)
 	c := newConfig(name)
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
 	c.csi, c.registry, c.mirrors, c.insecure = r.CSI, r.Registry, r.Mirrors, r.Insecure
+	c.runtime = r.Runtime
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/template"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -35,13 +34,10 @@ func containerd(reaper *reaper, kubeletArgs []string) (engine, error) {
 	if pause == "" {
 		pause = "quintet/pause:dev"
 	}
-	config, err := containerdConfig(containerdSettings{
+	config := containerdConfig(containerdSettings{
 		Data: containerdData, Socket: containerdSocket, Pause: pause, Template: filepath.Join(containerdDir, "cni.template"),
 		Authorities: containerdAuthorities, Unprotected: !mayProtect(),
 	})
-	if err != nil {
-		return engine{}, err
-	}
 	if err := os.MkdirAll(containerdDir, 0o755); err != nil {
 		return engine{}, err
 	}
@@ -117,24 +113,21 @@ type containerdSettings struct {
 	Unprotected bool
 }
 
-func containerdConfig(s containerdSettings) ([]byte, error) {
-	var config bytes.Buffer
-	err := template.Must(template.New("").Funcs(template.FuncMap{"quote": strconv.Quote}).Parse(configTemplate)).
-		Execute(&config, s)
-	return config.Bytes(), err
+// containerdConfig is containerd's configuration
+// (https://github.com/containerd/containerd/blob/main/docs/cri/config.md).
+func containerdConfig(s containerdSettings) []byte {
+	return fmt.Appendf(nil, configFormat, s.Data, s.Socket, s.Pause, s.Unprotected, s.Template, s.Authorities)
 }
 
-// configTemplate is containerd's configuration
-// (https://github.com/containerd/containerd/blob/main/docs/cri/config.md).
-const configTemplate = `version = 2
-root = {{quote .Data}}
+const configFormat = `version = 2
+root = %q
 
 [grpc]
-  address = {{quote .Socket}}
+  address = %q
 
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = {{quote .Pause}}
-  restrict_oom_score_adj = {{.Unprotected}}
+  sandbox_image = %q
+  restrict_oom_score_adj = %t
   enable_unprivileged_ports = true
   enable_unprivileged_icmp = true
   enable_cdi = true
@@ -150,10 +143,10 @@ root = {{quote .Data}}
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "/etc/cni/net.d"
-    conf_template = {{quote .Template}}
+    conf_template = %q
 
   [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = {{quote .Authorities}}
+    config_path = %q
 `
 
 // networkTemplate is the network of pods, a bridge that node-routes knows, as containerd fills it in with the ranges
