@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -85,6 +86,16 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 	}
 	if err := engine.loadImages(ctx, imageDir); err != nil {
 		return err
+	}
+	if engine.name == "containerd" && flagValue(kubeletArgs, "--resolv-conf") == "" {
+		resolver, file, err := offerResolver(ctx, reaper, kubeletArgs)
+		if err != nil {
+			return err
+		}
+		if resolver != nil {
+			go resolver.run(ctx)
+			kubeletArgs = append(slices.Clone(kubeletArgs), "--resolv-conf="+file)
+		}
 	}
 	services, err := nodeServices(configDir, kubeletArgs)
 	if err != nil {

@@ -221,6 +221,7 @@ type Container struct {
 	Attempt   int // the restart count
 	Image     string
 	ImageID   string
+	ImageRef  string // how statuses name the image, "" for the scheme of the engine and ImageID
 	Hash      string // of the container's specification, as given in ContainerSpec
 	State     State
 	Created   time.Time
@@ -395,14 +396,10 @@ type Image struct {
 	Digests   []string
 	SizeBytes int64
 	User      string // the user it asks for
-	Ref       string // how container statuses name it where that is not Docker's way, else ""
 }
 
 // Reference is the image's ID as a container status reports it.
 func (i *Image) Reference() string {
-	if i.Ref != "" {
-		return i.Ref
-	}
 	if len(i.Digests) > 0 {
 		return "docker-pullable://" + i.Digests[0]
 	}

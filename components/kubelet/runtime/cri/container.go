@@ -129,10 +129,15 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) (err 
 	return ignoreAbsent(mark(err))
 }
 
-func (e *Engine) stopSandbox(ctx context.Context, id string) (err error) {
-	defer e.observe("stop_podsandbox", &err)()
-	_, err = e.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id})
-	return ignoreAbsent(mark(err))
+// stopSandbox is done once for all that ask for it meanwhile: engines take the network of a sandbox down twice at once,
+// and fail.
+func (e *Engine) stopSandbox(ctx context.Context, id string) error {
+	_, err, _ := e.stopping.Do(id, func() (_ any, err error) {
+		defer e.observe("stop_podsandbox", &err)()
+		_, err = e.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id})
+		return nil, ignoreAbsent(mark(err))
+	})
+	return err
 }
 
 func ignoreAbsent(err error) error {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -47,6 +48,7 @@ type Engine struct {
 	version      *cri.VersionResponse
 	machine      machine
 	cgroupDriver string
+	stopping     singleflight.Group // of sandboxes, by ID
 
 	mu sync.Mutex
 	// finished are containers that ended, by ID: they never change again.

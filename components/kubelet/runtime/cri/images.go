@@ -28,12 +28,9 @@ func (e *Engine) Image(ctx context.Context, ref string) (_ runtime.Image, err er
 
 func imageOf(in *cri.Image) runtime.Image {
 	image := runtime.Image{ID: in.GetId(), Tags: in.GetRepoTags(), Digests: in.GetRepoDigests(),
-		SizeBytes: int64(in.GetSize()), User: in.GetUsername(), Ref: in.GetId()}
+		SizeBytes: int64(in.GetSize()), User: in.GetUsername()}
 	if in.GetUid() != nil {
 		image.User = strconv.FormatInt(in.GetUid().GetValue(), 10)
-	}
-	if len(image.Digests) > 0 {
-		image.Ref = image.Digests[0]
 	}
 	return image
 }

@@ -19,7 +19,8 @@ func translate(in *cri.ContainerStatus, sandbox string) runtime.Container {
 	limits := in.GetResources().GetLinux()
 	c := runtime.Container{
 		ID: in.GetId(), Name: in.GetMetadata().GetName(), SandboxID: sandbox, Attempt: int(in.GetMetadata().GetAttempt()),
-		Image: notes[noteImage], ImageID: imageID(in), Hash: notes[noteHash], MessageFile: notes[noteMessageFile],
+		Image: notes[noteImage], ImageID: imageID(in), ImageRef: in.GetImageRef(),
+		Hash: notes[noteHash], MessageFile: notes[noteMessageFile],
 		User: userOf(in.GetUser().GetLinux()), Created: at(in.GetCreatedAt()), Started: at(in.GetStartedAt()),
 		MemoryRequest: number(notes[noteMemoryRequest]),
 		Resources: runtime.Resources{CPUShares: limits.GetCpuShares(), CPUQuota: limits.GetCpuQuota(),
