@@ -253,8 +253,11 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		config.HostPorts = hostports.Open()
 	}
 	if !info.Simulated.Processes {
-		p.services = newServices(client)
+		p.services = newServices(client, info.RuntimeClasses)
 		builder.Services = p.services.list
+		if info.RuntimeClasses {
+			builder.RuntimeHandler = p.services.handler
+		}
 		config.Cgroups = k.cgroups(ctx, info)
 		builder.Cgroups = config.Cgroups
 		if builder.KillTogether, err = c.killTogether(config.Cgroups); err != nil {

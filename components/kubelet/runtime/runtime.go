@@ -159,9 +159,10 @@ type Info struct {
 	CgroupVersion   string // "1" or "2"
 	// RecursiveReadOnly tells that mounts below a read-only mount can be made read-only, too (KEP-3857).
 	RecursiveReadOnly bool
-	// Handlers are the ways to run pods that a RuntimeClass can name, if there are any; that of the empty name is the
-	// default.
-	Handlers []Handler
+	// RuntimeClasses tells that pods can choose a handler. Handlers are those that the engine tells of; that of the empty
+	// name is the default.
+	RuntimeClasses bool
+	Handlers       []Handler
 	// Simulated is what there is not behind the engine's answers.
 	Simulated Simulated
 }
