@@ -46,6 +46,11 @@ func containerd(reaper *reaper, kubeletArgs []string) (engine, error) {
 		os.WriteFile(filepath.Join(containerdDir, "cni.template"), []byte(networkTemplate), 0o644)); err != nil {
 		return engine{}, err
 	}
+	if strings.Contains(flagValue(kubeletArgs, "--node-ip"), ":") {
+		if err := enableIPv6("/proc/sys/net/ipv6/conf"); err != nil {
+			return engine{}, err
+		}
+	}
 	// Of the node's last run, which may have had other ranges. Where it is there, containerd writes no other.
 	if err := os.Remove(generatedNetwork); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return engine{}, err
@@ -60,6 +65,17 @@ func containerd(reaper *reaper, kubeletArgs []string) (engine, error) {
 		ready: func(ctx context.Context) error { return reaper.run(ctx, ctr("version")...) },
 		load:  func(ctx context.Context, archive string) error { return reaper.run(ctx, importing(archive)...) },
 	}, nil
+}
+
+// enableIPv6 lets interfaces that come, such as the pods' bridge, have addresses of IPv6, and so loopback: in a container
+// they may not by default.
+func enableIPv6(conf string) error {
+	for _, name := range []string{"default", "lo"} {
+		if err := os.WriteFile(filepath.Join(conf, name, "disable_ipv6"), []byte("0"), 0o644); err != nil {
+			return fmt.Errorf("enable IPv6: %w", err)
+		}
+	}
+	return nil
 }
 
 // ctr is a command line of containerd's client.
