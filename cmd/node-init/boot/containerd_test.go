@@ -94,3 +94,19 @@ func TestPodsAreLedToTheResolver(t *testing.T) {
 		}
 	}
 }
+
+func TestIPv6IsEnabled(t *testing.T) {
+	conf := t.TempDir()
+	if err := enableIPv6(conf); err == nil {
+		t.Error("settings that are not there: no error")
+	}
+	for _, name := range []string{"default", "lo"} {
+		must(t, os.Mkdir(filepath.Join(conf, name), 0o755))
+	}
+	must(t, enableIPv6(conf))
+	for _, name := range []string{"default", "lo"} {
+		if got, err := os.ReadFile(filepath.Join(conf, name, "disable_ipv6")); err != nil || string(got) != "0" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
