@@ -59,6 +59,7 @@ require (
 	k8s.io/cluster-bootstrap v0.36.6
 	k8s.io/component-base v0.36.6
 	k8s.io/component-helpers v0.36.6
+	k8s.io/cri-api v0.36.6
 	k8s.io/cri-streaming v0.36.6
 	k8s.io/dynamic-resource-allocation v0.36.6
 	k8s.io/externaljwt v0.36.6

@@ -23,6 +23,7 @@ type clusterSpec struct {
 	InProcess          bool                        `json:"inProcess"`
 	Store              Store                       `json:"store"`
 	IPFamily           IPFamily                    `json:"ipFamily"`
+	Runtime            Runtime                     `json:"runtime"`
 	Nodes              nodesSpec                   `json:"nodes"`
 	APIServers         *int                        `json:"apiServers"`
 	EtcdMembers        *int                        `json:"etcdMembers"`
@@ -141,6 +142,7 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 	add(s.InProcess, "inProcess", InProcess)
 	add(s.Store != "", "store", func() Option { return WithStore(s.Store) })
 	add(s.IPFamily != "", "ipFamily", func() Option { return WithIPFamily(s.IPFamily) })
+	add(s.Runtime != "", "runtime", func() Option { return WithRuntime(s.Runtime) })
 	add(s.Nodes.count != nil, "nodes", func() Option { return WithNodes(*s.Nodes.count) })
 	add(s.Nodes.list != nil && len(s.Nodes.list) == 0, "nodes", func() Option { return WithNodes(0) })
 	for i, n := range s.Nodes.list {

@@ -334,7 +334,7 @@ func (l *layout) routes(name string) (backend.Member, *files) {
 	}, l.ids.routesFiles(l)
 }
 
-// node is a machine with Docker, or in this process a kubelet whose pods pretend.
+// node is a machine with a container engine, or in this process a kubelet whose pods pretend.
 func (l *layout) node(name string) (backend.Member, *files) {
 	file := l.files(name)
 	f := l.ids.nodeFiles(l, name)
@@ -348,7 +348,8 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.addressing.Dir(name), "kubelet"),
 			"--healthz-port=0")
 	} else {
-		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
+		args = append(append(args, l.config.engineArgs()...), "--pod-infra-container-image=quintet/pause:dev",
+			"--root-dir="+kubelets)
 	}
 	if l.config.without[ControllerManager] { // which would give the node its ranges of pod addresses
 		args = append(args, "--pod-cidr="+joined(l.config.nodePodCIDRs(nodeNumber(name)-1)))

@@ -56,6 +56,8 @@ func TestLayouts(t *testing.T) {
 				Ports: []PortMapping{{ContainerPort: 53, HostPort: 5353, Protocol: corev1.ProtocolUDP,
 					ListenAddress: "127.0.0.2"}}}),
 			WithFile(Node, "/etc/kubernetes/mine/kubelet.yaml", []byte("kind: KubeletConfiguration\n"))},
+		"cri": {WithRuntime(CRI), WithRegistry(), WithRegistryMirror("http://mirror:5000"),
+			WithInsecureRegistry("plain:5000")},
 		"control-plane": {WithNodes(0), Without(ControllerManager), Without(Scheduler)},
 		"in-process":    {InProcess(), WithNodes(2), WithMetricsServer(), Without(ControllerManager)},
 		"in-process-etcd": {InProcess(), WithStore(EmbeddedEtcd), WithAPIServers(2), WithNodes(1),

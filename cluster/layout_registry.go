@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -65,10 +67,14 @@ func (l *layout) registry(name string) (backend.Member, *files) {
 	}, f
 }
 
-// engineFiles tell a node's Docker engine which registries there are. node-init hands them over.
+// engineFiles tell a node's engine which registries there are. node-init hands them over.
 func (l *layout) engineFiles(f *files) {
 	if len(l.config.names(Registry)) > 0 {
 		f.add("docker/certs.d/"+RegistryHost+"/ca.crt", l.ids.cluster.Cert, nil)
+	}
+	if l.config.runtime == CRI {
+		l.registryHosts(f)
+		return
 	}
 	var args []string
 	for _, mirror := range l.config.mirrors {
@@ -78,4 +84,21 @@ func (l *layout) engineFiles(f *files) {
 		args = append(args, "--insecure-registry="+host)
 	}
 	f.arguments("dockerd", args)
+}
+
+// registryHosts are a file for each registry that nodes with containerd do not ask as usual
+// (https://github.com/containerd/containerd/blob/main/docs/hosts.md).
+func (l *layout) registryHosts(f *files) {
+	const certificates = "docker/certs.d/"
+	var hub strings.Builder
+	for _, mirror := range l.config.mirrors {
+		fmt.Fprintf(&hub, "[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror)
+	}
+	if hub.Len() > 0 {
+		f.add(certificates+"docker.io/hosts.toml", []byte(hub.String()), nil)
+	}
+	for _, host := range l.config.insecure {
+		content := fmt.Sprintf("[host.%q]\n  skip_verify = true\n[host.%q]\n", "https://"+host, "http://"+host)
+		f.add(certificates+host+"/hosts.toml", []byte(content), nil)
+	}
 }

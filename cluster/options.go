@@ -92,6 +92,7 @@ type config struct {
 	faults       *faults.Plan // nil where API servers can't be disturbed
 	clock        *clock.Clock // nil is real time
 
+	runtime       Runtime           // of nodes in containers; "" is Docker
 	nodeResources backend.Resources // of each node; 0 is no bound
 	overcommit    bool
 	shutdown      shutdownPeriods

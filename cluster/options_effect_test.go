@@ -34,6 +34,7 @@ func TestBadValues(t *testing.T) {
 		"image of etcd: empty":                            WithImage(Etcd, ""),
 		"a cluster needs its API server":                  Without(APIServer),
 		"several API servers need their balancer":         Without(APIBalancer),
+		`runtime "podman": docker or cri`:                 WithRuntime("podman"),
 		`store "disk": memory or etcd3`:                   WithStore("disk"),
 		"progress: no function to report to":              WithProgress(nil),
 	} {

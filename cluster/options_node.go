@@ -20,6 +20,38 @@ func WithNodeResources(cpus int, memory int64) Option {
 	}
 }
 
+// Runtime is what nodes in containers run their pods on.
+type Runtime string
+
+// The engines of nodes.
+const (
+	Docker Runtime = "docker"
+	// CRI is containerd, behind the container runtime interface of Kubernetes, with pod networks by CNI.
+	CRI Runtime = "cri"
+)
+
+// containerdEndpoint is where a node's containerd listens.
+const containerdEndpoint = "unix:///run/containerd/containerd.sock"
+
+// WithRuntime chooses the engine that nodes run their pods on; the default is Docker.
+func WithRuntime(runtime Runtime) Option {
+	return func(c *config) error {
+		if runtime != Docker && runtime != CRI {
+			return fmt.Errorf("runtime %q: %s or %s", runtime, Docker, CRI)
+		}
+		c.runtime = runtime
+		return nil
+	}
+}
+
+// engineArgs have a kubelet use the engine of its node.
+func (c *config) engineArgs() []string {
+	if c.runtime == CRI {
+		return []string{"--container-runtime-endpoint=" + containerdEndpoint}
+	}
+	return []string{"--runtime=docker"}
+}
+
 // WithOvercommit lets the nodes have more together, by WithNodeResources, than the Docker engine's machine.
 func WithOvercommit() Option {
 	return func(c *config) error { c.overcommit = true; return nil }
@@ -57,6 +89,8 @@ func WithGracefulNodeShutdown(total, critical time.Duration) Option {
 func (c *config) checkNodeOptions() error {
 	bounded := c.nodeResources.CPUs > 0 || c.nodeResources.MemoryBytes > 0
 	switch {
+	case c.runtime != "" && !c.hasPodNetwork():
+		return fmt.Errorf("runtime %s: the cluster has no node in a container", c.runtime)
 	case bounded && !c.runs(Node):
 		return fmt.Errorf("node resources: %s", c.whyMissing(Node))
 	case c.overcommit && (!bounded || c.inProcess):

@@ -32,6 +32,7 @@ type record struct {
 	Registry   bool                   `json:"registry,omitempty"`
 	Mirrors    []string               `json:"mirrors,omitempty"`
 	Insecure   []string               `json:"insecure,omitempty"`
+	Runtime    Runtime                `json:"runtime,omitempty"`
 	Resources  backend.Resources      `json:"resources,omitzero"`
 	// Shutdown and ShutdownCritical are the periods of a graceful shutdown, in nanoseconds.
 	Shutdown         time.Duration `json:"shutdown,omitempty"`
@@ -43,7 +44,7 @@ func (c *config) record() ([]byte, error) {
 		Nodes: c.nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
 		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
-		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
+		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure, Runtime: c.runtime,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
 }
@@ -71,6 +72,7 @@ func readRecord(name string, content []byte) (*config, error) {
 	c.etcds, c.schedulers, c.managers, c.metrics = r.Etcds, r.Schedulers, r.Managers, r.Metrics
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
 	c.csi, c.devices, c.registry, c.mirrors, c.insecure = r.CSI, r.Devices, r.Registry, r.Mirrors, r.Insecure
+	c.runtime = r.Runtime
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image

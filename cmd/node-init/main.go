@@ -1,4 +1,4 @@
-// Program node-init is the first process of a node container: it prepares cgroups, starts the Docker engine, loads
+// Program node-init is the first process of a node container: it prepares cgroups, starts the container engine, loads
 // the images that lie in the node image, and keeps kubelet, kube-proxy and the node's network running.
 package main
 

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/core/v1"
+	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/internal/kubeconfig"
@@ -48,23 +50,42 @@ func eventScheme() *runtime.Scheme {
 	return scheme
 }
 
-// services watches all Services for the environment of containers.
+// services watches all Services for the environment of containers, and the RuntimeClasses that pods may choose.
 type services struct {
-	factory informers.SharedInformerFactory
-	lister  listers.ServiceLister
-	synced  func() bool
+	factory       informers.SharedInformerFactory
+	lister        listers.ServiceLister
+	synced        func() bool
+	classes       nodelisters.RuntimeClassLister // nil where pods can't choose
+	classesSynced func() bool
 }
 
-func newServices(client kubernetes.Interface) *services {
+func newServices(client kubernetes.Interface, runtimeClasses bool) *services {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().Services()
-	return &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced}
+	s := &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced}
+	if runtimeClasses {
+		classes := factory.Node().V1().RuntimeClasses()
+		s.classes, s.classesSynced = classes.Lister(), classes.Informer().HasSynced
+	}
+	return s
 }
 
 func (s *services) run(ctx context.Context) {
 	s.factory.Start(ctx.Done())
 	<-ctx.Done()
 	s.factory.Shutdown()
+}
+
+// handler is that of a RuntimeClass.
+func (s *services) handler(class string) (string, error) {
+	if !s.classesSynced() {
+		return "", errors.New("runtime classes have not been read yet, so the pod's is not known")
+	}
+	found, err := s.classes.Get(class)
+	if err != nil {
+		return "", fmt.Errorf("RuntimeClass %q: %w", class, err)
+	}
+	return found.Handler, nil
 }
 
 func (s *services) list() ([]*v1.Service, error) {

@@ -18,6 +18,7 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/eviction"
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/runtime/cri"
 	"quintet.dev/quintet/components/kubelet/sysctls"
 )
 
@@ -113,8 +114,12 @@ type Config struct {
 
 	ResourceConfig
 
-	// Runtime is "docker" or "hollow".
-	Runtime        string
+	// Runtime is "docker", "cri" or "hollow"; "" is "cri" where CRIEndpoint is given, else "docker".
+	Runtime string
+	// CRIEndpoint is the socket of an engine that speaks CRI, CRIImageEndpoint that of its images if it is another.
+	CRIEndpoint, CRIImageEndpoint string
+	// CgroupDriver is "cgroupfs" or "systemd"; engines that tell their own, as Docker's, win.
+	CgroupDriver   string
 	DockerEndpoint string
 	PodNetwork     string            // name of the engine's network for pods
 	PodBridge      string            // name of its bridge; empty lets the engine choose
@@ -154,7 +159,7 @@ func NewConfig() *Config {
 		WebhookAuthentication: true, AuthenticationTTL: 2 * time.Minute, AuthorizationMode: "Webhook",
 		AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second,
 		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true, EnableSystemLogs: true,
-		Runtime: "docker", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
+		CgroupDriver: "cgroupfs", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
 		HollowCPUs: 32, HollowMemory: 128 << 30, ResourceConfig: newResourceConfig(),
 	}
 }
@@ -166,9 +171,7 @@ func (c *Config) validate() error {
 	if c.Client == nil && c.Kubeconfig == "" {
 		bad("--kubeconfig is required: a kubelet without an API server is not supported")
 	}
-	if c.Runtime != "docker" && c.Runtime != "hollow" {
-		bad("--runtime %q: use docker or hollow", c.Runtime)
-	}
+	c.validateEngine(bad)
 	if c.AuthorizationMode != "AlwaysAllow" && c.AuthorizationMode != "Webhook" {
 		bad("--authorization-mode %q: use AlwaysAllow or Webhook", c.AuthorizationMode)
 	}
@@ -218,6 +221,56 @@ func (c *Config) validate() error {
 		bad("podLogsDir %q: use an absolute path without . and ..", c.PodLogsDir)
 	}
 	return errors.Join(wrong...)
+}
+
+// engineKind is "docker", "cri" or "hollow".
+func (c *Config) engineKind() string {
+	switch {
+	case c.Runtime != "":
+		return c.Runtime
+	case c.CRIEndpoint != "":
+		return "cri"
+	}
+	return "docker"
+}
+
+// criEndpoint is where the engine listens, by default containerd.
+func (c *Config) criEndpoint() string {
+	if c.CRIEndpoint == "" {
+		return "unix:///run/containerd/containerd.sock"
+	}
+	return c.CRIEndpoint
+}
+
+// enginePID is the file in which the engine's process ID is, "" if there is none.
+func (c *Config) enginePID() string {
+	if c.engineKind() == "docker" {
+		return "/var/run/docker.pid"
+	}
+	return ""
+}
+
+func (c *Config) validateEngine(bad func(format string, args ...any)) {
+	kind := c.engineKind()
+	if kind != "docker" && kind != "cri" && kind != "hollow" {
+		bad("--runtime %q: use docker, cri or hollow", c.Runtime)
+	}
+	for flag, endpoint := range map[string]string{
+		"--container-runtime-endpoint": c.CRIEndpoint, "--image-service-endpoint": c.CRIImageEndpoint,
+	} {
+		if endpoint == "" {
+			continue
+		}
+		if kind != "cri" {
+			bad("%s %q: --runtime=%s has none", flag, endpoint, kind)
+		}
+		if err := cri.CheckEndpoint(endpoint); err != nil {
+			bad("%s: %w", flag, err)
+		}
+	}
+	if c.CgroupDriver != "cgroupfs" && c.CgroupDriver != "systemd" {
+		bad("--cgroup-driver %q: use cgroupfs or systemd", c.CgroupDriver)
+	}
 }
 
 func (c *Config) eviction() eviction.Settings {

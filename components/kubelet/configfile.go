@@ -84,6 +84,9 @@ func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 			number(&c.EvictionMaxGrace, f.EvictionMaxPodGracePeriod)},
 		{"podCIDR", "pod-cidr", text(&c.PodCIDR, f.PodCIDR)},
 		{"providerID", "provider-id", text(&c.ProviderID, f.ProviderID)},
+		{"containerRuntimeEndpoint", "container-runtime-endpoint", text(&c.CRIEndpoint, f.ContainerRuntimeEndpoint)},
+		{"imageServiceEndpoint", "image-service-endpoint", text(&c.CRIImageEndpoint, f.ImageServiceEndpoint)},
+		{"cgroupDriver", "cgroup-driver", text(&c.CgroupDriver, f.CgroupDriver)},
 		{"registerNode", "register-node", pointer(&c.RegisterNode, f.RegisterNode)},
 		{"registerWithTaints", "register-with-taints", func() {
 			if len(f.RegisterWithTaints) > 0 {

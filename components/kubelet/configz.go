@@ -37,6 +37,11 @@ func (c *Config) showNode(f *kubeletconfig.KubeletConfiguration) {
 	f.EvictionMinimumReclaim, f.EvictionMaxPodGracePeriod = c.EvictionMinReclaim, c.EvictionMaxGrace
 	f.EvictionPressureTransitionPeriod = metaDuration(c.EvictionTransition)
 	f.PodCIDR, f.ProviderID = c.PodCIDR, c.ProviderID
+	f.ContainerRuntimeEndpoint, f.ImageServiceEndpoint = c.CRIEndpoint, c.CRIImageEndpoint
+	if c.engineKind() == "cri" {
+		f.ContainerRuntimeEndpoint = c.criEndpoint()
+	}
+	f.CgroupDriver = c.CgroupDriver
 	f.RegisterNode = &c.RegisterNode
 	f.RegisterWithTaints = append([]v1.Taint(nil), c.RegisterWithTaints...)
 	f.MaxPods = c.MaxPods

@@ -35,7 +35,16 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addEvictionFlags(fs)
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
-	fs.StringVar(&c.Runtime, "runtime", c.Runtime, "Container engine: docker, or hollow, which only pretends.")
+	fs.StringVar(&c.Runtime, "runtime", c.Runtime,
+		"Container engine: docker, cri, or hollow, which only pretends. "+
+			"By default cri with --container-runtime-endpoint, else docker.")
+	fs.StringVar(&c.CRIEndpoint, "container-runtime-endpoint", c.CRIEndpoint,
+		"Where an engine listens that speaks CRI v1, such as unix:///run/containerd/containerd.sock, which is what "+
+			"--runtime=cri alone means.")
+	fs.StringVar(&c.CRIImageEndpoint, "image-service-endpoint", c.CRIImageEndpoint,
+		"Where the images of that engine are served, if that is another socket.")
+	fs.StringVar(&c.CgroupDriver, "cgroup-driver", c.CgroupDriver,
+		"Who makes control groups where the engine does not tell: cgroupfs or systemd.")
 	fs.StringVar(&c.DockerEndpoint, "docker-endpoint", c.DockerEndpoint, "Where the Docker engine listens.")
 	fs.StringVar(&c.PodNetwork, "docker-pod-network", c.PodNetwork, "Name of the Docker network of pods.")
 	fs.StringVar(&c.PodBridge, "docker-pod-bridge", c.PodBridge,

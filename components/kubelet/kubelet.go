@@ -34,6 +34,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/pods"
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/runtime/cri"
 	"quintet.dev/quintet/components/kubelet/runtime/docker"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/components/kubelet/shutdown"
@@ -252,8 +253,11 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		config.HostPorts = hostports.Open()
 	}
 	if !info.Simulated.Processes {
-		p.services = newServices(client)
+		p.services = newServices(client, info.RuntimeClasses)
 		builder.Services = p.services.list
+		if info.RuntimeClasses {
+			builder.RuntimeHandler = p.services.handler
+		}
 		config.Cgroups = k.cgroups(ctx, info)
 		builder.Cgroups = config.Cgroups
 		if builder.KillTogether, err = c.killTogether(config.Cgroups); err != nil {
@@ -341,9 +345,20 @@ func (k *Kubelet) engine(ctx context.Context) (runtime.Engine, func(), error) {
 	if c.Engine != nil {
 		return c.Engine, func() {}, nil
 	}
-	if c.Runtime == "hollow" {
+	switch c.engineKind() {
+	case "hollow":
 		return hollow.New(hollow.Options{Clock: k.clock, CPUs: c.HollowCPUs, MemoryBytes: c.HollowMemory}),
 			func() {}, nil
+	case "cri":
+		engine, err := cri.New(ctx, cri.Options{
+			Endpoint: c.criEndpoint(), ImageEndpoint: c.CRIImageEndpoint, Node: k.name, LogDir: c.PodLogsDir,
+			ProfileDir: filepath.Join(c.RootDir, "seccomp-of-containers"), CgroupDriver: c.CgroupDriver,
+			Observe: k.metrics.Operation,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return engine, func() { _ = engine.Close() }, nil
 	}
 	engine, err := docker.New(ctx, docker.Options{
 		Endpoint: c.DockerEndpoint, Node: k.name, Network: c.PodNetwork, Bridge: c.PodBridge, Labels: c.DockerLabels,
@@ -374,8 +389,9 @@ func (k *Kubelet) logs(engine runtime.Engine) (*logs.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--container-log-max-size: %w", err)
 	}
+	files, _ := engine.(runtime.LogFiles)
 	return &logs.Manager{
-		Source: engine, Dir: k.config.PodLogsDir, Links: filepath.Join(systemLogDir, "containers"),
+		Source: engine, Files: files, Dir: k.config.PodLogsDir, Links: filepath.Join(systemLogDir, "containers"),
 		MaxBytes: size.Value(), MaxFiles: int(k.config.ContainerLogMaxFiles), Clock: k.clock,
 	}, nil
 }

@@ -64,7 +64,7 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 	if p.storage != nil {
 		config.Volumes = p.storage.volumes
 		config.Disk = func() (volumes.Usage, error) { return volumes.FileSystem(c.RootDir) }
-		config.System = system{proc: "/proc", engine: "/var/run/docker.pid"}.read
+		config.System = system{proc: "/proc", engine: c.enginePID()}.read
 		p.metrics.Registry.MustRegister(server.NewVolumeMetrics(p.pods, p.storage.volumes))
 	}
 	s := server.New(config)

@@ -31,7 +31,8 @@ var realTime = map[string][]string{
 	"headers for caches of HTTP clients":          {"components/apiserver/openapi"},
 	"when a request came, as audit.k8s.io has it": {"components/apiserver/audit/audit.go"},
 	"another process or engine is waited for": {
-		"components/etcd", "components/kubelet/runtime/docker", "components/apiserver/storage/etcd",
+		"components/etcd", "components/kubelet/runtime/docker", "components/kubelet/runtime/cri",
+		"components/apiserver/storage/etcd",
 		"components/controllers/manager.go", "components/apiserver/cache/set.go", "components/apiserver/registry/feed.go",
 		"components/scheduler/plugins/volumebinding/commit.go",
 		"components/scheduler/plugins/dynamicresources/commit.go",

@@ -54,7 +54,7 @@ func load(ctx context.Context, what string, archive *os.File, machines []backend
 	group, ctx := errgroup.WithContext(ctx)
 	for _, machine := range machines {
 		group.Go(func() error {
-			result, err := machine.Exec(ctx, []string{"docker", "load", "--quiet"}, io.NewSectionReader(archive, 0, info.Size()))
+			result, err := machine.Exec(ctx, []string{"node-init", "load"}, io.NewSectionReader(archive, 0, info.Size()))
 			if err != nil {
 				return err
 			}

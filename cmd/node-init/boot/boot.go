@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,20 +22,23 @@ const (
 	// loadedDir lies on the engine's volume: what is remembered there is as old as the images themselves.
 	loadedDir = "/var/lib/docker/quintet-loaded"
 	configDir = "/etc/kubernetes"
-	// engineAuthorities is where the engine looks for the authorities of registries.
-	engineAuthorities = "/etc/docker/certs.d"
-	engineConfig      = "/etc/docker/daemon.json"
-	dockerReadyAfter  = 30 * time.Second
+	// Where engines look for the authorities of registries.
+	dockerAuthorities     = "/etc/docker/certs.d"
+	containerdAuthorities = "/etc/containerd/certs.d"
+	dockerConfig          = "/etc/docker/daemon.json"
+	engineReadyAfter      = 30 * time.Second
 )
 
 const usage = `node-init runs as the entry point of a node container:
 
   node-init [kubelet flags...]          boot the node; the flags are the kubelet's
-  node-init stop|start|restart SERVICE  inside a running node: kubelet, kube-proxy, node-routes or dockerd
+  node-init stop|start|restart SERVICE  inside a running node: kubelet, kube-proxy, node-routes, dockerd or containerd
   node-init status                      services and their state
+  node-init load                        load the archive of images that standard input is into the node's engine
 
-A service other than the kubelet and dockerd runs where it has a kubeconfig: /etc/kubernetes/<service>.conf. Further
-arguments of it, and of dockerd, stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
+The engine is dockerd, or with --container-runtime-endpoint or --runtime=cri among the flags, containerd. A service other
+than the kubelet and the engine runs where it has a kubeconfig: /etc/kubernetes/<service>.conf. Further arguments of it,
+and of the engine, stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
 /etc/kubernetes/<service>.yaml, that names the kubeconfig.
 `
 
@@ -44,6 +48,8 @@ func Main(args []string) error {
 		switch args[0] {
 		case "stop", "start", "restart", "status":
 			return ask(controlSocket, args[0], args[1:], os.Stdout)
+		case "load":
+			return loadArchive(os.Stdin)
 		case "-h", "--help", "help":
 			fmt.Print(usage)
 			return nil
@@ -58,38 +64,39 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 	if err := prepareMounts(); err != nil {
 		return err
 	}
-	// Files of an engine that was killed with the node; it would refuse to start with them.
-	for _, stale := range []string{"/var/run/docker.pid", "/var/run/docker/containerd/containerd.pid"} {
-		_ = os.Remove(stale)
-	}
 	reaper := newReaper()
 	supervisor := newSupervisor(reaper)
 	defer supervisor.stopAll()
-
-	engineLog, err := os.OpenFile(dockerLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	engine, err := newEngine(reaper, kubeletArgs)
+	if err != nil {
+		return err
+	}
+	engineLog, err := os.OpenFile(engine.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer engineLog.Close()
-	if err := linkAuthorities(filepath.Join(configDir, "docker", "certs.d"), engineAuthorities); err != nil {
+	if err := linkAuthorities(filepath.Join(configDir, "docker", "certs.d"), engine.authorities); err != nil {
 		return err
 	}
-	if err := writeEngineConfig(engineConfig); err != nil {
+	if err := supervisor.add(service{name: engine.name, argv: engine.argv, output: engineLog}); err != nil {
 		return err
 	}
-	command, err := dockerdCommand(configDir)
-	if err != nil {
+	if err := engine.wait(ctx, engineReadyAfter); err != nil {
+		return fmt.Errorf("%w; its log is %s", err, engine.log)
+	}
+	if err := engine.loadImages(ctx, imageDir); err != nil {
 		return err
 	}
-	dockerd := service{name: "dockerd", argv: command, output: engineLog}
-	if err := supervisor.add(dockerd); err != nil {
-		return err
-	}
-	if err := waitForEngine(ctx, dockerSocket, dockerReadyAfter); err != nil {
-		return fmt.Errorf("%w; its log is %s", err, dockerLog)
-	}
-	if err := loadImages(ctx, dockerSocket, imageDir, loadedDir); err != nil {
-		return err
+	if engine.name == "containerd" && flagValue(kubeletArgs, "--resolv-conf") == "" {
+		resolver, file, err := offerResolver(ctx, reaper, kubeletArgs)
+		if err != nil {
+			return err
+		}
+		if resolver != nil {
+			go resolver.run(ctx)
+			kubeletArgs = append(slices.Clone(kubeletArgs), "--resolv-conf="+file)
+		}
 	}
 	services, err := nodeServices(configDir, kubeletArgs)
 	if err != nil {
@@ -125,22 +132,6 @@ func linkAuthorities(dir, link string) error {
 		return err
 	}
 	return os.Symlink(dir, link)
-}
-
-// writeEngineConfig turns on what the engine has no flag for: devices of CDI, which drivers of devices name. A file of
-// the user's is left as it is.
-func writeEngineConfig(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	_, err = file.WriteString(`{"features": {"cdi": true}}` + "\n")
-	return errors.Join(err, file.Close())
 }
 
 // dockerdCommand starts an engine that leaves packets to the kubelet, node-routes and kube-proxy, with the further

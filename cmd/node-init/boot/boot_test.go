@@ -135,20 +135,24 @@ func TestImagesAreLoadedOnce(t *testing.T) {
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	if err := waitForEngine(t.Context(), socket, time.Minute); err != nil {
+	client := engineClient(socket)
+	e := engine{name: "dockerd", loaded: filepath.Join(dir, "loaded"),
+		ready: func(ctx context.Context) error { return ping(ctx, client) },
+		load:  func(ctx context.Context, archive string) error { return loadImage(ctx, client, archive) }}
+	if err := e.wait(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	images, loaded := filepath.Join(dir, "images"), filepath.Join(dir, "loaded")
+	images := filepath.Join(dir, "images")
 	must(t, os.Mkdir(images, 0o755))
 	must(t, os.WriteFile(filepath.Join(images, "a.tar"), []byte("12345"), 0o600))
-	must(t, loadImages(t.Context(), socket, images, loaded))
-	must(t, loadImages(t.Context(), socket, images, loaded))
+	must(t, e.loadImages(t.Context(), images))
+	must(t, e.loadImages(t.Context(), images))
 	if !slices.Equal(loads, []int64{5}) {
 		t.Errorf("loads of %v bytes, want one of 5", loads)
 	}
 	must(t, os.WriteFile(filepath.Join(images, "b.tar"), []byte("bad"), 0o600))
 	for range 2 {
-		if err := loadImages(t.Context(), socket, images, loaded); err == nil ||
+		if err := e.loadImages(t.Context(), images); err == nil ||
 			!strings.Contains(err.Error(), "broken archive") {
 			t.Errorf("a broken archive: %v", err)
 		}

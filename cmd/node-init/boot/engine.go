@@ -9,9 +9,77 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 )
+
+// engine is what runs the containers of the node's pods, as node-init sees it.
+type engine struct {
+	name, log   string
+	argv        []string
+	authorities string // directory in which it looks for those of registries
+	loaded      string // directory of marks, one for each archive that it has loaded
+	// ready tells that it answers; load loads an archive of images.
+	ready func(ctx context.Context) error
+	load  func(ctx context.Context, archive string) error
+}
+
+// newEngine prepares the engine that the kubelet is to use.
+func newEngine(reaper *reaper, kubeletArgs []string) (engine, error) {
+	cri, err := usesCRI(kubeletArgs)
+	if err != nil {
+		return engine{}, err
+	}
+	if cri {
+		return containerd(reaper, kubeletArgs)
+	}
+	return docker()
+}
+
+func docker() (engine, error) {
+	// Files of an engine that was killed with the node; it would refuse to start with them.
+	for _, stale := range []string{"/var/run/docker.pid", "/var/run/docker/containerd/containerd.pid"} {
+		_ = os.Remove(stale)
+	}
+	if err := writeDockerConfig(dockerConfig); err != nil {
+		return engine{}, err
+	}
+	argv, err := dockerdCommand(configDir)
+	client := engineClient(dockerSocket)
+	return engine{
+		name: "dockerd", log: dockerLog, argv: argv, authorities: dockerAuthorities, loaded: loadedDir,
+		ready: func(ctx context.Context) error { return ping(ctx, client) },
+		load:  func(ctx context.Context, archive string) error { return loadImage(ctx, client, archive) },
+	}, err
+}
+
+// writeDockerConfig turns on what the engine has no flag for: devices of CDI, which drivers of devices name. A file of
+// the user's is left as it is.
+func writeDockerConfig(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	_, err = file.WriteString(`{"features": {"cdi": true}}` + "\n")
+	return errors.Join(err, file.Close())
+}
+
+// loadArchive loads an archive into the engine that the node has.
+func loadArchive(archive io.Reader) error {
+	argv := []string{"docker", "load", "--quiet"}
+	if _, err := os.Stat(containerdDir); err == nil {
+		argv = importing("-")
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = archive, os.Stdout, os.Stderr
+	return cmd.Run()
+}
 
 // enginePoll is short: the engine's start is most of a node's.
 const enginePoll = 10 * time.Millisecond
@@ -26,19 +94,18 @@ func engineClient(socket string) *http.Client {
 	}}
 }
 
-// waitForEngine returns when the engine answers.
-func waitForEngine(ctx context.Context, socket string, timeout time.Duration) error {
+// wait returns when the engine answers.
+func (e *engine) wait(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client := engineClient(socket)
 	for {
-		err := ping(ctx, client)
+		err := e.ready(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the Docker engine does not answer after %s: %w", timeout, err)
+			return fmt.Errorf("%s does not answer after %s: %w", e.name, timeout, err)
 		case <-time.After(enginePoll):
 		}
 	}
@@ -61,21 +128,20 @@ func ping(ctx context.Context, client *http.Client) error {
 }
 
 // loadImages loads the image archives of dir that were not loaded yet into the engine.
-func loadImages(ctx context.Context, socket, dir, loadedDir string) error {
+func (e *engine) loadImages(ctx context.Context, dir string) error {
 	archives, err := filepath.Glob(filepath.Join(dir, "*.tar"))
 	if err != nil || len(archives) == 0 {
 		return err
 	}
-	if err := os.MkdirAll(loadedDir, 0o755); err != nil {
+	if err := os.MkdirAll(e.loaded, 0o755); err != nil {
 		return err
 	}
-	client := engineClient(socket)
 	for _, archive := range archives {
-		mark := filepath.Join(loadedDir, filepath.Base(archive))
+		mark := filepath.Join(e.loaded, filepath.Base(archive))
 		if _, err := os.Stat(mark); err == nil {
 			continue
 		}
-		if err := loadImage(ctx, client, archive); err != nil {
+		if err := e.load(ctx, archive); err != nil {
 			return fmt.Errorf("load image %s: %w", archive, err)
 		}
 		if err := os.WriteFile(mark, nil, 0o644); err != nil {

@@ -19,7 +19,7 @@ type upFlags struct {
 	with                     []string
 	publish                  []string
 	inProcess                bool
-	store, ipFamily          string
+	store, ipFamily, runtime string
 	faults                   string
 	schedulers, managers     int
 	config, from             string
@@ -58,6 +58,7 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --publish 8080:30080                # node port 30080 at 127.0.0.1:8080
   quintet up --ip-family dual                    # addresses of IPv4 and IPv6
   quintet up --nodes 2 --node-cpus 1 --node-memory 2Gi   # what each node has
+  quintet up --runtime cri                       # pods on containerd, by CRI and CNI
   quintet up --faults plan.yaml                  # disturb requests, see quintet faults
   quintet up --config cluster.yaml               # all of it, and single nodes, in a file
   quintet up --manifest app.yaml --wait          # with these objects, ready

@@ -13,6 +13,7 @@ import (
 func (f *upFlags) addNodeFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.nodeCPUs, "node-cpus", 0, "CPUs of each node; 0 is all of the machine")
 	fs.StringVar(&f.nodeMemory, "node-memory", "", "memory of each node, such as 2Gi; by default all of the machine")
+	fs.StringVar(&f.runtime, "runtime", "", "engine of nodes: docker (the default) or cri, which is containerd")
 	fs.BoolVar(&f.overcommit, "overcommit", false, "let the nodes have more together than the machine")
 	fs.DurationVar(&f.shutdown, "shutdown-grace-period", 0,
 		"how long a node that is stopped takes to end its pods gracefully; 0 kills them with it")
@@ -33,6 +34,9 @@ func (f *upFlags) nodeOptions() ([]cluster.Option, error) {
 	}
 	if f.nodeCPUs != 0 || memory != 0 {
 		opts = append(opts, cluster.WithNodeResources(f.nodeCPUs, memory))
+	}
+	if f.runtime != "" {
+		opts = append(opts, cluster.WithRuntime(cluster.Runtime(f.runtime)))
 	}
 	if f.overcommit {
 		opts = append(opts, cluster.WithOvercommit())

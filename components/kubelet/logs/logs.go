@@ -32,6 +32,8 @@ type Source interface {
 // Manager writes the files of a node's containers. It is safe for concurrent use.
 type Manager struct {
 	Source Source
+	// Files, if set, writes the files itself; they are linked and rotated here.
+	Files runtime.LogFiles
 	// Dir has a directory for each pod, Links a link to the file of each container.
 	Dir, Links string
 	// MaxBytes is how long a file gets before another takes its place, MaxFiles how many a run of a container has.
@@ -79,7 +81,12 @@ func (m *Manager) Follow(ctx context.Context, pod *v1.Pod, observed *runtime.Pod
 			continue
 		}
 		// The stream of a container that ended since is read once more, so that nothing of its end is missing.
-		if known := m.followed[c.ID]; known != nil && (known.final || !known.ended()) {
+		known := m.followed[c.ID]
+		if m.Files != nil && known != nil && c.State == runtime.Exited {
+			known.stop() // its file does not grow any more
+			continue
+		}
+		if known != nil && (known.final || !known.ended()) {
 			continue
 		}
 		m.begin(ctx, pod, c)
@@ -135,6 +142,9 @@ func (m *Manager) follow(ctx context.Context, f *follower, id string) {
 }
 
 func (m *Manager) copy(ctx context.Context, f *follower, id string) error {
+	if m.Files != nil {
+		return m.keep(ctx, f, id)
+	}
 	w, err := open(f.path, m.MaxBytes, m.MaxFiles, m.Clock)
 	if err != nil {
 		return err

@@ -20,11 +20,7 @@ const (
 // rotate gives the file another name, by the time, and begins a new one. Two within a second would have the same name:
 // the file gets longer then. All rotated files but the newest are compressed, and the oldest are deleted.
 func (w *writer) rotate() error {
-	name := w.path + "." + w.clock.Now().Format(stamp)
-	if exists(name) || exists(name+zipped) {
-		return nil
-	}
-	if err := os.Rename(w.path, name); err != nil {
+	if name, err := w.putAside(); err != nil || name == "" {
 		return err
 	}
 	w.close()
@@ -33,6 +29,15 @@ func (w *writer) rotate() error {
 		return err
 	}
 	return w.tidy()
+}
+
+// putAside gives the file its other name, which it returns, or "" if that is taken.
+func (w *writer) putAside() (string, error) {
+	name := w.path + "." + w.clock.Now().Format(stamp)
+	if exists(name) || exists(name+zipped) {
+		return "", nil
+	}
+	return name, os.Rename(w.path, name)
 }
 
 // tidy compresses and deletes rotated files.

@@ -73,9 +73,7 @@ func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	info, engineErr := n.Engine.Info(ctx)
 	if engineErr == nil {
 		n.engineSeen = n.Clock.Now()
-		s.RuntimeHandlers = []v1.NodeRuntimeHandler{{Features: &v1.NodeRuntimeHandlerFeatures{
-			RecursiveReadOnlyMounts: new(info.RecursiveReadOnly), UserNamespaces: new(false),
-		}}}
+		s.RuntimeHandlers = runtimeHandlers(info)
 		n.resources(info, &s)
 		if images, err := n.Engine.Images(ctx); err == nil {
 			s.Images = n.images(images)
@@ -90,6 +88,21 @@ func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	}
 	n.setCondition(&s, n.ready(engineErr))
 	return s
+}
+
+// runtimeHandlers are those that the engine tells of, or the only one of an engine that has no others.
+func runtimeHandlers(info kruntime.Info) []v1.NodeRuntimeHandler {
+	told := info.Handlers
+	if len(told) == 0 {
+		told = []kruntime.Handler{{RecursiveReadOnly: info.RecursiveReadOnly}}
+	}
+	var all []v1.NodeRuntimeHandler
+	for _, handler := range told {
+		all = append(all, v1.NodeRuntimeHandler{Name: handler.Name, Features: &v1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: new(handler.RecursiveReadOnly), UserNamespaces: new(false),
+		}})
+	}
+	return all
 }
 
 // pressure is the condition that tells whether the node lacks something.

@@ -139,6 +139,13 @@ type Disks interface {
 // DiskUsage is how many bytes a container wrote into its own file system, and how many its logs have.
 type DiskUsage struct{ Written, Logs int64 }
 
+// LogFiles is an optional ability of an Engine: it writes the output of containers as files itself, in the layout and
+// format of package logs, into the directory that it was given. Others rotate and remove them.
+type LogFiles interface {
+	// ReopenLog has the engine continue the output of a running container in a new file of the same name.
+	ReopenLog(ctx context.Context, id string) error
+}
+
 // Info describes an engine and its machine.
 type Info struct {
 	Name            string // "docker"
@@ -152,8 +159,18 @@ type Info struct {
 	CgroupVersion   string // "1" or "2"
 	// RecursiveReadOnly tells that mounts below a read-only mount can be made read-only, too (KEP-3857).
 	RecursiveReadOnly bool
+	// RuntimeClasses tells that pods can choose a handler. Handlers are those that the engine tells of; that of the empty
+	// name is the default.
+	RuntimeClasses bool
+	Handlers       []Handler
 	// Simulated is what there is not behind the engine's answers.
 	Simulated Simulated
+}
+
+// Handler is a way of an engine to run pods, and what it can do.
+type Handler struct {
+	Name              string
+	RecursiveReadOnly bool
 }
 
 // Simulated tells what an engine only simulates. The zero value is an engine that simulates nothing.
@@ -205,6 +222,7 @@ type Container struct {
 	Attempt   int // the restart count
 	Image     string
 	ImageID   string
+	ImageRef  string // how statuses name the image, "" for the scheme of the engine and ImageID
 	Hash      string // of the container's specification, as given in ContainerSpec
 	State     State
 	Created   time.Time
@@ -289,6 +307,8 @@ type SandboxSpec struct {
 	HostPID      bool
 	HostIPC      bool
 	SharePID     bool
+	Privileged   bool   // one of its containers will be
+	Handler      string // of Info, "" for the default
 	Sysctls      map[string]string
 	Ports        []v1.ContainerPort // with a host port; the engine only keeps them
 	CgroupParent string

@@ -207,8 +207,8 @@ func (s streams) PortForward(ctx context.Context, _, uid string, port int32, str
 	defer conn.Close()
 	go func() {
 		_, _ = io.Copy(conn, stream)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
 		}
 	}()
 	_, err = io.Copy(stream, conn)

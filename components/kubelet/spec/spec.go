@@ -50,6 +50,8 @@ type Builder struct {
 	NodeRef  *v1.ObjectReference
 	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
 	RecursiveReadOnly bool
+	// RuntimeHandler finds the engine's handler of a RuntimeClass; nil where pods can't choose.
+	RuntimeHandler func(class string) (string, error)
 	// Simulated is what the engine only simulates.
 	Simulated runtime.Simulated
 }
@@ -81,12 +83,20 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		HostPID:      pod.Spec.HostPID,
 		HostIPC:      pod.Spec.HostIPC,
 		SharePID:     sharesPID(pod),
+		Privileged:   hasPrivileged(pod),
 		CgroupParent: b.Cgroups.Parent(pod.UID, status.QOS(pod)),
 		Labels:       pod.Labels,
 		Annotations:  pod.Annotations,
 	}
 	for _, c := range plan.Containers(pod) {
 		s.Ports = append(s.Ports, hostPorts(c)...)
+	}
+	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" && b.RuntimeHandler != nil {
+		handler, err := b.RuntimeHandler(*class)
+		if err != nil {
+			return nil, err
+		}
+		s.Handler = handler
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
 		s.Sysctls = map[string]string{}
@@ -95,6 +105,13 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		}
 	}
 	return s, nil
+}
+
+// hasPrivileged tells whether a container of the pod, an ephemeral one that comes later included, may be privileged.
+func hasPrivileged(pod *v1.Pod) bool {
+	return slices.ContainsFunc(plan.Containers(pod), func(c *v1.Container) bool {
+		return c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	})
 }
 
 // hostPorts are the ports of c that the node opens.

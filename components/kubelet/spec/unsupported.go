@@ -12,7 +12,7 @@ const (
 	reasonFeature      = "PodFeatureUnsupported"
 )
 
-// Unsupported names the first thing that the pod asks for and an engine of Docker's kind can't give, and the reason of
+// Unsupported names the first thing that the pod asks for and the engine can't give, and the reason of
 // the refusal; there is none, "", for most pods. A pod is better not started than started without what it counts on. An
 // engine that simulates processes gives everything.
 func (b *Builder) Unsupported(pod *v1.Pod) (reason, message string) {
@@ -30,7 +30,7 @@ func (b *Builder) Unsupported(pod *v1.Pod) (reason, message string) {
 		set  bool
 	}{
 		{"spec.hostUsers: false (user namespaces)", spec.HostUsers != nil && !*spec.HostUsers},
-		{"spec.runtimeClassName", spec.RuntimeClassName != nil && *spec.RuntimeClassName != ""},
+		{"spec.runtimeClassName", b.RuntimeHandler == nil && spec.RuntimeClassName != nil && *spec.RuntimeClassName != ""},
 	} {
 		if field.set {
 			return reasonFeature, field.name + " is not supported by this node"

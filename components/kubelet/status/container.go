@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -60,7 +61,7 @@ func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 func (in *Input) identify(run *runtime.Container, cs *v1.ContainerStatus) {
 	cs.ContainerID = in.Runtime + "://" + run.ID
 	if run.ImageID != "" {
-		cs.ImageID = in.Runtime + "://" + run.ImageID
+		cs.ImageID = cmp.Or(run.ImageRef, in.Runtime+"://"+run.ImageID)
 	}
 	if run.Image != "" {
 		cs.Image = run.Image
