@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/eviction"
+	"quintet.dev/quintet/components/kubelet/fleet"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/sysctls"
 )
@@ -127,6 +128,8 @@ type Config struct {
 	Clock    clock.WithTickerAndDelayedExecution
 	Engine   runtime.Engine
 	Recorder record.EventRecorder
+	// Fleet is what kubelets of this process share, instead of a kubeconfig; nil: this kubelet has all of its own.
+	Fleet *fleet.Fleet
 	// Listener serves the API of the kubelet instead of Address and Port; it is owned by the kubelet.
 	Listener net.Listener
 
@@ -163,7 +166,7 @@ func NewConfig() *Config {
 func (c *Config) validate() error {
 	var wrong []error
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	if c.Client == nil && c.Kubeconfig == "" {
+	if c.Client == nil && c.Fleet == nil && c.Kubeconfig == "" {
 		bad("--kubeconfig is required: a kubelet without an API server is not supported")
 	}
 	if c.Runtime != "docker" && c.Runtime != "hollow" {
