@@ -63,8 +63,9 @@ func (w *Writer) Run(ctx context.Context, most int) {
 	w.employ()
 	w.mu.Unlock()
 	<-ctx.Done()
-	w.mu.Lock() // a sender that begins now has seen that ctx ended
-	defer w.mu.Unlock()
+	w.mu.Lock()
+	w.most = 0 // no sender begins any more
+	w.mu.Unlock()
 	w.wait.Wait()
 }
 
