@@ -32,10 +32,10 @@ type link struct {
 	close    func() // when all that uses the link has ended
 }
 
-// connect makes a link of the kubelet's own, or one that it shares.
+// connect makes a link of the kubelet's own, or one that it shares. One that requests its certificates shares nothing.
 func (k *Kubelet) connect(ctx context.Context, group *errgroup.Group) (*link, error) {
-	if k.config.Fleet != nil {
-		return k.joinFleet(k.config.Fleet)
+	if c := &k.config; c.Fleet != nil && c.BootstrapKubeconfig == "" && !c.RotateCertificates {
+		return k.joinFleet(ctx, c.Fleet)
 	}
 	client, err := k.client(ctx, group)
 	if err != nil {
@@ -55,18 +55,28 @@ func (k *Kubelet) connect(ctx context.Context, group *errgroup.Group) (*link, er
 	return l, nil
 }
 
-func (k *Kubelet) joinFleet(f *fleet.Fleet) (*link, error) {
+func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) {
 	leave, err := f.Join()
 	if err != nil {
 		return nil, err
 	}
-	client, err := f.Client(k.name, float32(k.config.KubeAPIQPS), int(k.config.KubeAPIBurst))
+	c := &k.config
+	client, err := f.Client(k.name, float32(c.KubeAPIQPS), int(c.KubeAPIBurst))
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	return &link{client: client, recorder: f.Recorder(k.name), pods: f.Pods(k.name), node: f.Node(k.name),
-		objects: f.Objects(), close: leave}, nil
+	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), close: leave}
+	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
+		l.recorder = f.Recorder(k.name)
+		return l, nil
+	}
+	recorder, stop := k.recorder(ctx, client)
+	l.recorder, l.close = recorder, func() {
+		stop()
+		leave()
+	}
+	return l, nil
 }
 
 // client connects to the API server; it requests a certificate first where there is none yet.

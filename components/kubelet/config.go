@@ -143,7 +143,7 @@ func NewConfig() *Config {
 		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
 		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40,
 		NodeStatusMaxImages: 50,
-		KubeAPIQPS:          50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
+		KubeAPIQPS:          50, KubeAPIBurst: 100, EventQPS: fleet.EventQPS, EventBurst: fleet.EventBurst,
 		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, ManifestURLHeader: map[string][]string{},
 		EvictionHard: eviction.Defaults(), EvictionSoft: map[string]string{}, EvictionSoftGrace: map[string]string{},
 		EvictionMinReclaim: map[string]string{}, EvictionTransition: 5 * time.Minute,

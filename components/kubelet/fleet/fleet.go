@@ -29,6 +29,12 @@ const (
 	nodeGroup = "system:nodes"
 )
 
+// EventQPS and EventBurst limit the events of each object, as a kubelet's flags do by default.
+const (
+	EventQPS   = 50
+	EventBurst = 100
+)
+
 // Fleet is shared by kubelets. It is safe for concurrent use, and at rest while no kubelet is a member.
 type Fleet struct {
 	clock   clock.PassiveClock
@@ -97,7 +103,8 @@ func (f *Fleet) begin() error {
 	if f.client, err = kubernetes.NewForConfig(f.config); err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}
-	f.events = record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{Clock: f.clock}))
+	f.events = record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{
+		QPS: EventQPS, BurstSize: EventBurst, Clock: f.clock}))
 	f.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: f.client.CoreV1().Events("")})
 	return nil
 }
