@@ -175,7 +175,7 @@ func runManager(t *testing.T, engine runtime.Engine) (*Manager, func()) {
 	client := fake.NewClientset()
 	ready := make(chan struct{})
 	close(ready)
-	writer := status.NewWriter(client)
+	writer := status.NewWriter(client, clock.RealClock{})
 	watches := &objects.Watches{Client: func() kubernetes.Interface { return client }}
 	m := New(Config{
 		Engine: engine, Builder: &spec.Builder{Simulated: simulated}, Recorder: &record.FakeRecorder{},

@@ -100,7 +100,7 @@ func watches(client *fake.Clientset) int {
 
 // Nodes that come and go at any time have exactly their pods, by one watch.
 func TestEveryNodeHasItsPods(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 7))
 			client := fake.NewClientset()
@@ -109,7 +109,7 @@ func TestEveryNodeHasItsPods(t *testing.T) {
 			keep := follow(t, shared.Of("none"), "none") // so that the watch is one
 			settle()
 			kubelets, want := map[string]*kubelet{}, map[string]map[string]bool{}
-			for step := range 120 {
+			for step := range 60 {
 				node := fmt.Sprint("n", random.IntN(4))
 				switch k := kubelets[node]; {
 				case random.IntN(5) == 0 && k == nil:

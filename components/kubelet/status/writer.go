@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // Writer sends statuses to the API server, the newest of each pod only, and deletes the API objects of pods that
@@ -23,6 +24,7 @@ import (
 // Run's. It is safe for concurrent use.
 type Writer struct {
 	client kubernetes.Interface
+	clock  clock.WithDelayedExecution
 	// Written, if set, is called with every pod the API server returned.
 	Written func(*v1.Pod)
 
@@ -51,9 +53,9 @@ type entry struct {
 	retry           time.Duration // after which the next failure is retried
 }
 
-// NewWriter makes a writer; it sends nothing before Run.
-func NewWriter(client kubernetes.Interface) *Writer {
-	return &Writer{client: client, pending: map[types.UID]*entry{}}
+// NewWriter makes a writer that retries by clock; it sends nothing before Run.
+func NewWriter(client kubernetes.Interface, clock clock.WithDelayedExecution) *Writer {
+	return &Writer{client: client, clock: clock, pending: map[types.UID]*entry{}}
 }
 
 // Run sends the given number of statuses at once, at most, until ctx ends.
@@ -185,7 +187,7 @@ func (w *Writer) finish(uid types.UID, e *entry, err error) {
 		e.retry = 0
 	} else {
 		e.retry = min(max(2*e.retry, firstRetry), lastRetry)
-		time.AfterFunc(e.retry, func() { w.again(uid) })
+		w.clock.AfterFunc(e.retry, func() { go w.again(uid) }) // a clock may hold a lock meanwhile
 	}
 	if e.queued {
 		w.ready = append(w.ready, uid)
