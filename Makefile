@@ -104,8 +104,8 @@ robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and chec
 	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
 .PHONY: bench
-bench: images ## Measure ratios in one run
-	bin/quintet bench
+bench: $(if $(filter scale%,$(ONLY)),build,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
+	bin/quintet bench $(if $(ONLY),--only '^$(ONLY)$$')
 
 ##@ Clean up
 

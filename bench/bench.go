@@ -27,6 +27,10 @@ type Options struct {
 	Duration time.Duration
 	// Pods is the number of pods that lists return.
 	Pods int
+	// Nodes is the size of the largest cluster of hollow nodes; 0 goes by the machine's memory.
+	Nodes int
+	// PodsPerNode run on each of those.
+	PodsPerNode int
 	// Only picks sections by name; nil picks all.
 	Only *regexp.Regexp
 	// Progress gets a line per section.
@@ -89,6 +93,8 @@ func sections() []section {
 		{name: "crowd", run: crowd, any: true},
 		{name: "three-servers", run: several, any: true},
 		{name: "in-process", run: inProcess},
+		{name: "scale", run: scaleInMemory},
+		{name: "scale-etcd", run: scaleOnEtcd},
 		{name: "cluster", run: containers},
 		{name: "network", run: network},
 		{name: "kube-proxy", run: proxyTables},

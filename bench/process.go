@@ -27,10 +27,14 @@ type process struct {
 }
 
 // start runs a program with args.
-func start(program string, args ...string) (*process, error) {
+func start(program string, args ...string) (*process, error) { return startWith(nil, program, args...) }
+
+// startWith runs a program with args and more variables in its environment.
+func startWith(env []string, program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), exited: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = withParent()
+	p.cmd.Env = append(p.cmd.Environ(), env...)
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -52,6 +56,21 @@ func (p *process) close() {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
+}
+
+// poll asks done until it says yes, the program ends, or ctx does.
+func (p *process) poll(ctx context.Context, done func() bool) error {
+	for !done() {
+		select {
+		case err := <-p.exited:
+			p.exited <- err
+			return fmt.Errorf("%s ended: %v\n%s", p.name, err, p.log.String())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w\n%s", p.name, ctx.Err(), p.log.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // ready polls url until it answers 200 and returns the time since the process started.
@@ -81,19 +100,31 @@ func (p *process) ready(ctx context.Context, client *http.Client, url string) (t
 	}
 }
 
-// resident returns the resident memory of a process in MiB.
-func resident(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// resident returns the resident memory of a process in MiB, peakResident the most that it had.
+func resident(pid int) (float64, error) { return memory(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") }
+func peakResident(pid int) (float64, error) {
+	return memory(fmt.Sprintf("/proc/%d/status", pid), "VmHWM:")
+}
+
+// machineMemory returns the memory of this machine in bytes.
+func machineMemory() (float64, error) {
+	mib, err := memory("/proc/meminfo", "MemTotal:")
+	return mib * (1 << 20), err
+}
+
+// memory reads a line of a file as the kernel writes it, in MiB.
+func memory(file, key string) (float64, error) {
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+	for line := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+	return 0, fmt.Errorf("%s has no %s", file, key)
 }
 
 // cpu returns the processor time that processes have used.

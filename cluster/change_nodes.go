@@ -22,13 +22,19 @@ func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (*Member, error) {
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	number := 1
+	number, nodes := 1, 1 // with this one
 	for _, m := range c.Component(Node).Members {
-		number = max(number, nodeNumber(m.name)+1)
+		number, nodes = max(number, nodeNumber(m.name)+1), nodes+1
 	}
 	name := fmt.Sprintf("node-%d", number)
 	base, err := c.nodeConfig(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("add %s: %w", name, err)
+	}
+	if !base.runs(ControllerManager) {
+		nodes = number // a range belongs to a number for good
+	}
+	if err := base.checkRanges(nodes); err != nil {
 		return nil, fmt.Errorf("add %s: %w", name, err)
 	}
 	config, err := base.withNode(number, o)
@@ -82,7 +88,7 @@ func (c *config) withNode(number int, o NodeOptions) (*config, error) {
 	copied := *c
 	copied.nodeOptions = make([]NodeOptions, number)
 	copied.nodeOptions[number-1] = o
-	copied.nodes = max(c.nodes, number)
+	copied.nodes, copied.roomSet = max(c.nodes, number), c.room()
 	return &copied, copied.checkNodes()
 }
 

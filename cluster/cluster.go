@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,6 +29,7 @@ import (
 	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/cluster/owner"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/components/kubelet/fleet"
 )
 
 // startTimeout bounds a start whose context has no deadline; cleanTimeout bounds removal.
@@ -196,7 +198,7 @@ func (s *start) prepare(ctx context.Context) error {
 func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	if config.inProcess {
 		s.cluster.store = config.newMemoryStore()
-		return newInProcess(config, s.cluster.store), nil
+		return s.cluster.newInProcess(), nil
 	}
 	belongsTo := containers.OwnerUser
 	if !config.detached {
@@ -212,14 +214,31 @@ func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend
 	})
 }
 
-func newInProcess(config *config, store *memory.Store) backend.Backend {
-	clocks := config.clocks(store)
-	made := inprocess.New(inprocess.Config{Cluster: config.name,
-		Programs: programs(store, config.schedulerOptions, clocks)})
+func (c *Cluster) newInProcess() backend.Backend {
+	clocks := c.config.clocks(c.store)
+	made := inprocess.New(inprocess.Config{Cluster: c.config.name,
+		Programs: programs(c.store, c.config.schedulerOptions, clocks, c.newFleet(clocks))})
 	if clocks.count == nil {
 		return made
 	}
-	return watched{made, config.clock.Watch(clocks.count.now)}
+	return watched{made, c.config.clock.Watch(clocks.count.now)}
+}
+
+// newFleet is what hollow nodes share. With a plan of faults they share nothing, so that each node's watches are
+// disturbed by themselves.
+func (c *Cluster) newFleet(clocks clocks) *fleet.Fleet {
+	if c.config.faults != nil {
+		return nil
+	}
+	return fleet.New(clocks.nodes, func() (*rest.Config, error) { return c.protobufConfig(), nil })
+}
+
+// protobufConfig is RESTConfig for clients of the built-in kinds only.
+func (c *Cluster) protobufConfig() *rest.Config {
+	config := c.RESTConfig()
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
 }
 
 // startMembers starts nodes, which take longest, concurrently with the control plane, and there the API first: what

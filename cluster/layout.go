@@ -272,19 +272,19 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 	file := l.files(name)
 	return backend.Member{
 		Program: "kube-controller-manager",
-		Args: []string{
+		Args: slices.Concat([]string{
 			"--kubeconfig=" + file("controller-manager.conf"),
 			"--authentication-kubeconfig=" + file("controller-manager.conf"),
 			"--authorization-kubeconfig=" + file("controller-manager.conf"),
 			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
 			l.leaderElect(ControllerManager),
-			"--allocate-node-cidrs=true", "--cluster-cidr=" + joined(l.config.podCIDRs()),
+		}, l.config.nodeCIDRArgs(), []string{
 			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
 			"--kube-api-qps=1000", "--kube-api-burst=2000",
-		},
+		}),
 	}, l.ids.controllerFiles(l)
 }
 

@@ -69,6 +69,7 @@ type config struct {
 	name       string
 	nodes      int
 	nodesSet   bool // by WithNodes, and not by the number of nodeOptions
+	roomSet    int  // how many nodes the ranges of pod addresses are made for; 0 goes by nodes
 	apiservers int
 	etcds      int
 	images     map[Component]string

@@ -13,6 +13,9 @@ func (c *config) check() error {
 	if err := c.checkNodes(); err != nil {
 		return err
 	}
+	if err := c.checkRanges(c.nodes); err != nil {
+		return err
+	}
 	if err := c.checkManifests(); err != nil {
 		return err
 	}

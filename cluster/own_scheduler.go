@@ -47,7 +47,7 @@ func (s *start) startLocalScheduler(ctx context.Context, started *instances) err
 		return nil
 	}
 	local := inprocess.New(inprocess.Config{Cluster: c.config.name,
-		Programs: programs(nil, c.config.schedulerOptions, realTime())})
+		Programs: programs(nil, c.config.schedulerOptions, realTime(), nil)})
 	c.local = local
 	var placements []backend.Placement
 	for _, name := range c.config.names(Scheduler) {

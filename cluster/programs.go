@@ -18,6 +18,7 @@ import (
 	"quintet.dev/quintet/components/controllers"
 	"quintet.dev/quintet/components/etcd"
 	"quintet.dev/quintet/components/kubelet"
+	"quintet.dev/quintet/components/kubelet/fleet"
 	"quintet.dev/quintet/components/metricsserver"
 	"quintet.dev/quintet/components/provisioner"
 	"quintet.dev/quintet/components/scheduler"
@@ -31,8 +32,8 @@ type runner interface {
 
 // programs are the components as they run in this process: the same flags, the same values. store is what API servers
 // without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. own are the
-// options of the scheduler; all tell the time by clocks.
-func programs(store storage.Store, own []scheduler.Option, clocks clocks) map[string]inprocess.Program {
+// options of the scheduler; all tell the time by clocks. nodes is what kubelets share; it may be nil.
+func programs(store storage.Store, own []scheduler.Option, clocks clocks, nodes *fleet.Fleet) map[string]inprocess.Program {
 	return map[string]inprocess.Program{
 		"etcd": program(func(p inprocess.Process) (runner, error) {
 			var config etcd.Config
@@ -111,7 +112,7 @@ func programs(store storage.Store, own []scheduler.Option, clocks clocks) map[st
 			if err := parse("kubelet", config.AddFlags, p.Args); err != nil {
 				return nil, err
 			}
-			config.Listener, config.Clock = p.Listener, clocks.nodes
+			config.Listener, config.Clock, config.Fleet = p.Listener, clocks.nodes, nodes
 			if clocks.move() {
 				config.KubeAPIQPS = -1
 			}

@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -32,7 +36,7 @@ func until(ctx context.Context, ready func(context.Context) error) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil || last == nil {
 			last = err // after the end the error is only about the end
 		}
 		select {
@@ -167,25 +171,88 @@ func (c *Cluster) WaitNodes(ctx context.Context) error {
 	if want == 0 {
 		return nil
 	}
-	client, err := kubernetes.NewForConfig(c.rest)
+	client, err := kubernetes.NewForConfig(c.protobufConfig())
 	if err != nil {
 		return err
 	}
 	return until(ctx, func(ctx context.Context) error {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		if len(nodes.Items) < want {
-			return fmt.Errorf("%d of %d nodes registered", len(nodes.Items), want)
-		}
-		for i := range nodes.Items {
-			if err := errors.Join(c.moved(&nodes.Items[i]), c.config.schedulable(&nodes.Items[i])); err != nil {
-				return err
-			}
-		}
-		return nil
+		seen := &nodeReadiness{want: want, problems: map[string]error{},
+			judge: func(n *corev1.Node) error { return errors.Join(c.moved(n), c.config.schedulable(n)) }}
+		return seen.follow(ctx, client)
 	})
+}
+
+// nodeReadiness is what is known of the nodes that are waited for.
+type nodeReadiness struct {
+	want     int
+	judge    func(*corev1.Node) error
+	problems map[string]error // of each node that there is; nil for those that are ready
+	waiting  int              // nodes with a problem
+}
+
+func (r *nodeReadiness) set(node *corev1.Node) {
+	r.remove(node.Name)
+	problem := r.judge(node)
+	if r.problems[node.Name] = problem; problem != nil {
+		r.waiting++
+	}
+}
+
+func (r *nodeReadiness) remove(name string) {
+	if r.problems[name] != nil {
+		r.waiting--
+	}
+	delete(r.problems, name)
+}
+
+// err is nil when all nodes are there and none has a problem.
+func (r *nodeReadiness) err() error {
+	switch {
+	case len(r.problems) < r.want:
+		return fmt.Errorf("%d of %d nodes registered", len(r.problems), r.want)
+	case r.waiting == 0:
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.problems)) {
+		if err := r.problems[name]; err != nil {
+			return fmt.Errorf("%d of %d nodes ready: %w", len(r.problems)-r.waiting, r.want, err)
+		}
+	}
+	return nil
+}
+
+// follow reads the nodes and watches them until all are ready, or the watch ends.
+func (r *nodeReadiness) follow(ctx context.Context, client kubernetes.Interface) error {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		r.set(&nodes.Items[i])
+	}
+	if r.err() == nil {
+		return nil
+	}
+	w, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		node, ok := event.Object.(*corev1.Node)
+		switch {
+		case !ok:
+			return apierrors.FromObject(event.Object)
+		case event.Type == watch.Deleted:
+			r.remove(node.Name)
+		default:
+			r.set(node)
+		}
+		if r.err() == nil {
+			return nil
+		}
+	}
+	return r.err()
 }
 
 func (c *config) schedulable(node *corev1.Node) error {

@@ -182,7 +182,7 @@ func TestKubeconfig(t *testing.T) {
 func TestProgramsNameTheirFlags(t *testing.T) {
 	store := newConfig("flags").newMemoryStore()
 	defer store.Close()
-	all := programs(store, nil, realTime())
+	all := programs(store, nil, realTime(), nil)
 	var names []string
 	for name := range all {
 		names = append(names, name)

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -14,9 +16,70 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 
+	"quintet.dev/quintet/components/kubelet/fleet"
+	"quintet.dev/quintet/components/kubelet/objects"
+	"quintet.dev/quintet/components/kubelet/source"
 	"quintet.dev/quintet/internal/kubeconfig"
 )
+
+// link is what leads to the API server.
+type link struct {
+	client   kubernetes.Interface
+	recorder record.EventRecorder
+	pods     source.Source[*v1.Pod]
+	node     source.Source[*v1.Node]
+	objects  *objects.Watches
+	close    func() // when all that uses the link has ended
+}
+
+// connect makes a link of the kubelet's own, or one that it shares. One that requests its certificates shares nothing.
+func (k *Kubelet) connect(ctx context.Context, group *errgroup.Group) (*link, error) {
+	if c := &k.config; c.Fleet != nil && c.BootstrapKubeconfig == "" && !c.RotateCertificates {
+		return k.joinFleet(ctx, c.Fleet)
+	}
+	client, err := k.client(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{client: client, objects: &objects.Watches{Client: func() kubernetes.Interface { return client }}}
+	var stopEvents func()
+	l.recorder, stopEvents = k.recorder(ctx, client)
+	l.close = func() {
+		l.objects.Wait()
+		stopEvents()
+	}
+	bound := fields.OneTermEqualSelector("spec.nodeName", k.name)
+	l.pods = source.Watch(source.Selected(client.CoreV1().Pods(metav1.NamespaceAll), bound, client), &v1.Pod{})
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name)
+	l.node = source.Watch(source.Selected(client.CoreV1().Nodes(), named, client), &v1.Node{})
+	return l, nil
+}
+
+func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) {
+	leave, err := f.Join()
+	if err != nil {
+		return nil, err
+	}
+	c := &k.config
+	client, err := f.Client(k.name, float32(c.KubeAPIQPS), int(c.KubeAPIBurst))
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), close: leave}
+	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
+		l.recorder = f.Recorder(k.name)
+		return l, nil
+	}
+	recorder, stop := k.recorder(ctx, client)
+	l.recorder, l.close = recorder, func() {
+		stop()
+		leave()
+	}
+	return l, nil
+}
 
 // client connects to the API server; it requests a certificate first where there is none yet.
 func (k *Kubelet) client(ctx context.Context, group *errgroup.Group) (kubernetes.Interface, error) {
@@ -39,15 +102,6 @@ func (k *Kubelet) client(ctx context.Context, group *errgroup.Group) (kubernetes
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
 	return client, nil
-}
-
-// eventScheme holds the kinds of involved objects of events.
-func eventScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	if err := v1.AddToScheme(scheme); err != nil {
-		panic(err) // the types are compiled in
-	}
-	return scheme
 }
 
 // services watches all Services for the environment of containers, and the RuntimeClasses that pods may choose.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/eviction"
+	"quintet.dev/quintet/components/kubelet/fleet"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/cri"
 	"quintet.dev/quintet/components/kubelet/sysctls"
@@ -132,6 +133,8 @@ type Config struct {
 	Clock    clock.WithTickerAndDelayedExecution
 	Engine   runtime.Engine
 	Recorder record.EventRecorder
+	// Fleet is what kubelets of this process share, instead of a kubeconfig; nil: this kubelet has all of its own.
+	Fleet *fleet.Fleet
 	// Listener serves the API of the kubelet instead of Address and Port; it is owned by the kubelet.
 	Listener net.Listener
 
@@ -145,7 +148,7 @@ func NewConfig() *Config {
 		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
 		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40,
 		NodeStatusMaxImages: 50,
-		KubeAPIQPS:          50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
+		KubeAPIQPS:          50, KubeAPIBurst: 100, EventQPS: fleet.EventQPS, EventBurst: fleet.EventBurst,
 		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, ManifestURLHeader: map[string][]string{},
 		EvictionHard: eviction.Defaults(), EvictionSoft: map[string]string{}, EvictionSoftGrace: map[string]string{},
 		EvictionMinReclaim: map[string]string{}, EvictionTransition: 5 * time.Minute,
@@ -168,7 +171,7 @@ func NewConfig() *Config {
 func (c *Config) validate() error {
 	var wrong []error
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	if c.Client == nil && c.Kubeconfig == "" {
+	if c.Client == nil && c.Fleet == nil && c.Kubeconfig == "" {
 		bad("--kubeconfig is required: a kubelet without an API server is not supported")
 	}
 	c.validateEngine(bad)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/version"
@@ -86,23 +87,22 @@ func (k *Kubelet) Name() string { return k.name }
 func (k *Kubelet) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("node", k.name))
 	group, ctx := errgroup.WithContext(ctx)
-	client, err := k.client(ctx, group)
+	link, err := k.connect(ctx, group)
 	if err != nil {
 		return err
 	}
+	defer link.close()
 	engine, closeEngine, err := k.engine(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeEngine()
-	recorder, stopEvents := k.recorder(ctx, client)
-	defer stopEvents()
-	parts, err := k.assemble(ctx, client, engine, recorder)
+	parts, err := k.assemble(ctx, link, engine)
 	if err != nil {
 		return err
 	}
 	if k.config.EnableServer {
-		if err := k.serve(ctx, group, client, engine, parts); err != nil {
+		if err := k.serve(ctx, group, link.client, engine, parts); err != nil {
 			return err
 		}
 	}
@@ -123,10 +123,10 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	group.Go(func() error { parts.storage.run(ctx, parts.node.Known()); return nil })
 	group.Go(func() error { return parts.storage.serveDevices(ctx) })
 	group.Go(func() error { return parts.storage.servePodResources(ctx) })
-	group.Go(func() error { parts.follow(ctx, client, k.name); return nil })
+	group.Go(func() error { parts.follow(ctx, link); return nil })
 	group.Go(func() error { return k.awaitShutdown(ctx, parts) })
 	err = group.Wait()
-	parts.objects.Wait()
+	parts.objects.Close()
 	if errors.Is(err, errShutdown) {
 		return nil
 	}
@@ -157,7 +157,7 @@ type parts struct {
 
 // follow watches pods and services until ctx ends. It begins when the node is known: pods are admitted by what it has,
 // and a watch that begins before the API server is there pauses for seconds.
-func (p *parts) follow(ctx context.Context, client kubernetes.Interface, node string) {
+func (p *parts) follow(ctx context.Context, l *link) {
 	select {
 	case <-p.node.Known():
 	case <-ctx.Done():
@@ -167,13 +167,12 @@ func (p *parts) follow(ctx context.Context, client kubernetes.Interface, node st
 	if p.services != nil {
 		watching.Go(func() { p.services.run(ctx) })
 	}
-	pods.Source(ctx, client, node, p.pods, p.mirrors, p.manifests.Ready())
+	pods.Follow(ctx, l.pods, p.pods, p.mirrors, p.manifests.Ready())
 	watching.Wait()
 }
 
-func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, engine runtime.Engine,
-	recorder record.EventRecorder) (*parts, error) {
-	c := &k.config
+func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) (*parts, error) {
+	c, client, recorder := &k.config, l.client, l.recorder
 	info, err := engine.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("container engine: %w", err)
@@ -195,10 +194,10 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		return nil, err
 	}
 	var manager *pods.Manager
-	p := &parts{writer: status.NewWriter(client), simulated: info.Simulated, metrics: k.metrics}
+	p := &parts{writer: status.NewWriter(client, k.clock), simulated: info.Simulated, metrics: k.metrics}
 	p.node = node.New(node.Config{
-		Client: client, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name, Register: c.RegisterNode,
-		Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable, Addresses: addresses,
+		Client: client, Watch: l.node, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name,
+		Register: c.RegisterNode, Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable, Addresses: addresses,
 		Port: k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved.total(),
 		Bounds: machine.bounds, HugePages: machine.hugePages, SwapBytes: machine.swap,
 		RootDir: k.diskRoot(info.Simulated), MaxImages: c.NodeStatusMaxImages, UpdateFrequency: c.NodeStatusUpdate,
@@ -215,7 +214,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	}
 	capacity := p.node.Capacity(info)
 	p.mirrors = static.NewMirrors(client, p.writer, p.node.Current)
-	p.objects = objects.New(ctx, client, func(uids []types.UID) { manager.Refresh(uids) })
+	p.objects = objects.New(client, l.objects, func(uids []types.UID) { manager.Refresh(uids) })
 	builder := k.builder(p, info, capacity.Memory().Value())
 	builder.SwapBytes = machine.swap
 	builder.NodeIPs, builder.Recorder = hostIPs, recorder
@@ -379,7 +378,7 @@ func (k *Kubelet) recorder(ctx context.Context, client kubernetes.Interface) (re
 		QPS: float32(k.config.EventQPS), BurstSize: int(k.config.EventBurst), Clock: k.clock,
 	}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	recorder := broadcaster.NewRecorder(eventScheme(), v1.EventSource{Component: "kubelet", Host: k.name})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: k.name})
 	return recorder, broadcaster.Shutdown
 }
 

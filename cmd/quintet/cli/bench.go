@@ -19,6 +19,7 @@ import (
 type benchFlags struct {
 	bin, beside, only, output string
 	clients, pods             int
+	nodes, podsPerNode        int
 	duration                  time.Duration
 }
 
@@ -29,6 +30,8 @@ func (a *app) bench() *cobra.Command {
 		Short: "Measure how fast the components are, each against a limit taken in the same run",
 		Example: `  quintet bench
   quintet bench --only '^api$' --output json
+  quintet bench --only '^scale$'                          # how costs grow up to 5,000 hollow nodes
+  quintet bench --only '^scale' --nodes 800 --pods-per-node 10   # smaller, in memory and on etcd
   quintet bench --only '^api$' --beside ~/upstream/kube-apiserver`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
@@ -40,6 +43,9 @@ func (a *app) bench() *cobra.Command {
 	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
 	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
+	fs.IntVar(&f.nodes, "nodes", 0, "hollow nodes of the largest cluster of scale and scale-etcd; by default as many as "+
+		"half of the machine's memory is enough for, at most 5000")
+	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
 	fs.DurationVar(&f.duration, "duration", 5*time.Second, "how long each load is kept up")
 	outputFlag(cmd, &f.output)
 	return cmd
@@ -47,6 +53,7 @@ func (a *app) bench() *cobra.Command {
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods,
+		Nodes: f.nodes, PodsPerNode: f.podsPerNode,
 		Progress: a.err}
 	if f.only != "" {
 		var err error
@@ -62,6 +69,12 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	}
 	if o.Pods < o.Clients {
 		return fmt.Errorf("--pods must be at least --clients: %d is less than %d", o.Pods, o.Clients)
+	}
+	if o.Nodes != 0 && o.Nodes < 8 {
+		return fmt.Errorf("--nodes %d: an eighth of it is measured, too; use 8 or more", o.Nodes)
+	}
+	if o.PodsPerNode < 1 || o.PodsPerNode > 110 {
+		return fmt.Errorf("--pods-per-node %d: a node takes between 1 and 110", o.PodsPerNode)
 	}
 	if o.Bin == "" {
 		self, err := os.Executable()

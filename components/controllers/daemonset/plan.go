@@ -38,6 +38,8 @@ type fit struct{ run, stay bool }
 type step struct {
 	observed
 	fits map[string]fit // by node
+	// unavailable and surge are how many nodes may be without a pod, or with two, during an update.
+	unavailable, surge int
 }
 
 // plan is what to do.
@@ -64,6 +66,7 @@ func decide(observed observed) plan {
 	for _, node := range o.nodes {
 		o.fits[node.Name] = suits(node)
 	}
+	o.unavailable, o.surge = o.bounds()
 	byNode := map[string][]*v1.Pod{}
 	for _, pod := range o.pods {
 		if node := target(pod); node != "" {
@@ -149,11 +152,10 @@ func (o *step) tidy(p *plan, node string, here []*v1.Pod) {
 		}
 	}
 	slices.SortStableFunc(live, olderFirst)
-	_, surge := o.bounds()
 	seen := map[bool]bool{}
 	for i, pod := range live {
 		current := o.current(pod)
-		extra := i > 0 && (surge == 0 || seen[current])
+		extra := i > 0 && (o.surge == 0 || seen[current])
 		if extra {
 			p.delete = append(p.delete, pod)
 		}
@@ -202,7 +204,8 @@ func suitability(set *apps.DaemonSet) func(*v1.Node) fit {
 	}
 }
 
-// bounds are how many nodes may be without a pod, or with two, during an update.
+// bounds are the set's unavailable and surge, percentages of the nodes that want a pod rounded up. They are the same for
+// all nodes of a decision, and cost a walk over them.
 func (o *step) bounds() (unavailable, surge int) {
 	rolling := o.set.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil {
@@ -233,7 +236,7 @@ func (o *step) bounds() (unavailable, surge int) {
 
 // roll replaces pods of old templates as fast as the bounds allow.
 func (o *step) roll(p *plan, byNode map[string][]*v1.Pod) {
-	unavailable, surge := o.bounds()
+	unavailable, surge := o.unavailable, o.surge
 	var waiting []*v1.Pod // old pods that serve
 	var surgeable []string
 	for _, node := range o.nodes {

@@ -169,6 +169,24 @@ func TestSuits(t *testing.T) {
 	}
 }
 
+// A decision about four times the nodes takes four times the memory: nothing is copied for each pair of them.
+func TestDecisionsGrowWithNodes(t *testing.T) {
+	allocations := func(nodes int) float64 {
+		w := newWorld(1, nodes, 1, 1)
+		w.settle(t, func() {})
+		for i := range w.o.nodes { // two pods on each, which tidying looks at
+			pod := newPod(w.o.set, w.o.nodes[i].Name, "v0")
+			pod.Name, pod.UID, pod.Spec.NodeName = fmt.Sprint("q", i), types.UID(fmt.Sprint("q", i)), w.o.nodes[i].Name
+			w.o.pods = append(w.o.pods, pod)
+		}
+		return testing.AllocsPerRun(3, func() { decide(w.o) })
+	}
+	few, many := allocations(50), allocations(200)
+	if many > 5*few {
+		t.Errorf("%.0f allocations for 50 nodes, %.0f for 200", few, many)
+	}
+}
+
 // The first failed pod of a node goes at once, each later one after twice the time; those that succeeded never wait.
 func TestFailedPodsWait(t *testing.T) {
 	w := newWorld(1, 1, 1, 0)

@@ -83,11 +83,11 @@ func (s *step) failure() (reason, message string) {
 	if s.job.Spec.BackoffLimitPerIndex == nil {
 		return "", ""
 	}
-	switch bad := len(s.badIndexes); {
+	switch bad := s.badIndexes.count(); {
 	case s.job.Spec.MaxFailedIndexes != nil && bad > int(*s.job.Spec.MaxFailedIndexes):
 		return batch.JobReasonMaxFailedIndexesExceeded,
 			"Job has exceeded the specified maximal number of failed indexes"
-	case bad > 0 && bad+len(s.doneIndexes) >= s.completions:
+	case bad > 0 && bad+s.doneIndexes.count() >= s.completions:
 		return batch.JobReasonFailedIndexes, "Job has failed indexes"
 	}
 	return "", ""
@@ -203,7 +203,7 @@ func (s *step) scale() {
 	want := parallelism
 	switch {
 	case s.job.Spec.Completions != nil:
-		want = min(parallelism, s.completions-int(s.succeeded)-len(s.badIndexes))
+		want = min(parallelism, s.completions-int(s.succeeded)-s.badIndexes.count())
 	case s.succeeded > 0:
 		want = min(len(s.active), parallelism)
 	}
@@ -234,7 +234,7 @@ func (s *step) scale() {
 
 // createIndexed makes pods of the lowest indexes that have neither a pod nor a result.
 func (s *step) createIndexed(count int) {
-	var taken indexes
+	var active []run
 	byIndex := map[int][]*v1.Pod{}
 	for _, pod := range s.pods {
 		i := indexOf(pod, s.job)
@@ -243,28 +243,26 @@ func (s *step) createIndexed(count int) {
 		}
 		byIndex[i] = append(byIndex[i], pod)
 		if pods.Active(pod) || (s.replacesOnlyFailed() && pods.Terminating(pod)) {
-			taken = taken.with(i)
+			active = append(active, run{i, i})
 		}
 	}
-	shared, deleted := s.pods, s.allDeletions()
+	taken := collect(active)
 	perIndex := s.job.Spec.BackoffLimitPerIndex != nil
-	for i := 0; i < s.completions && count > 0; i++ {
-		if s.doneIndexes.has(i) || s.badIndexes.has(i) || taken.has(i) {
-			continue
-		}
+	if wait := s.backoff(s.pods, s.allDeletions()); !perIndex && wait > 0 {
+		s.wake(wait)
+		return
+	}
+	next := func(i int) int { return free(i, s.doneIndexes, s.badIndexes, taken) }
+	for i := next(0); i < s.completions && count > 0; i = next(i + 1) {
 		before := 0
 		if perIndex {
-			shared, deleted = byIndex[i], nil
-			for _, pod := range shared {
+			for _, pod := range byIndex[i] {
 				before = max(before, failures(pod)+1)
 			}
-		}
-		if wait := s.backoff(shared, deleted); wait > 0 {
-			s.wake(wait)
-			if !perIndex {
-				return
+			if wait := s.backoff(byIndex[i], nil); wait > 0 {
+				s.wake(wait)
+				continue
 			}
-			continue
 		}
 		s.plan.create = append(s.plan.create, newPod{index: i, failures: before})
 		count--

@@ -132,7 +132,7 @@ func (s *step) count() {
 	s.succeeded = st.Succeeded + int32(len(st.UncountedTerminatedPods.Succeeded))
 	if isIndexed(s.job) {
 		st.CompletedIndexes = s.doneIndexes.String()
-		s.succeeded = int32(len(s.doneIndexes))
+		s.succeeded = int32(s.doneIndexes.count())
 		st.Succeeded = s.succeeded
 		if s.job.Spec.BackoffLimitPerIndex != nil {
 			st.FailedIndexes = ptr.To(s.badIndexes.String())

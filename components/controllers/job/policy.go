@@ -63,13 +63,13 @@ func fulfilled(policy *batch.SuccessPolicy, completions int, succeeded indexes) 
 		needed := int32(0)
 		if rule.SucceededIndexes != nil {
 			wanted := parseIndexes(*rule.SucceededIndexes, completions)
-			done = slices.DeleteFunc(slices.Clone(succeeded), func(i int) bool { return !wanted.has(i) })
-			needed = int32(len(wanted))
+			done = succeeded.common(wanted)
+			needed = int32(wanted.count())
 		}
 		if rule.SucceededCount != nil {
 			needed = *rule.SucceededCount
 		}
-		if needed > 0 && int32(len(done)) >= needed {
+		if needed > 0 && int32(done.count()) >= needed {
 			return fmt.Sprintf("Matched rules at index %d", i), true
 		}
 	}

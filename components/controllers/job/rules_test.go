@@ -262,7 +262,7 @@ func TestIndexesProperty(t *testing.T) {
 			want[i] = true
 		}
 		back := parseIndexes(s.String(), 40)
-		if !slices.Equal(s, back) || len(s) != len(want) || !slices.IsSorted(s) {
+		if !slices.Equal(s, back) || s.count() != len(want) || !apart(s) {
 			t.Fatalf("%v: %s, %v", want, s, back)
 		}
 		for i := range 40 {
@@ -271,9 +271,54 @@ func TestIndexesProperty(t *testing.T) {
 			}
 		}
 		cut := parseIndexes(s.String(), 20)
-		if slices.ContainsFunc(cut, func(i int) bool { return i >= 20 || !want[i] }) {
-			t.Fatalf("%s up to 20: %v", s, cut)
+		other := parseIndexes(fmt.Sprintf("%d-%d,%d", random.IntN(40), random.IntN(40), random.IntN(40)), 40)
+		both := s.common(other)
+		for i := range 40 {
+			if cut.has(i) != (want[i] && i < 20) {
+				t.Fatalf("%s up to 20: %v", s, cut)
+			}
+			if both.has(i) != (want[i] && other.has(i)) || !apart(both) {
+				t.Fatalf("%s and %s: %s", s, other, both)
+			}
+			next := i
+			for want[next] || other.has(next) {
+				next++
+			}
+			if got := free(i, s, other); got != next {
+				t.Fatalf("first from %d on that is not in %s and %s: %d, want %d", i, s, other, got, next)
+			}
 		}
+	}
+}
+
+// apart tells that runs are sorted, with a gap between each two.
+func apart(s indexes) bool {
+	for i, r := range s {
+		if r.first > r.last || i > 0 && s[i-1].last+1 >= r.first {
+			return false
+		}
+	}
+	return true
+}
+
+// The set of many completions is a few runs: adding and reading them takes no walk over all.
+func TestIndexesOfManyCompletions(t *testing.T) {
+	const completions = 100_000
+	s := parseIndexes(fmt.Sprintf("0-%d", completions-1), completions)
+	if len(s) != 1 || s.count() != completions {
+		t.Fatalf("%d runs of %d indexes", len(s), s.count())
+	}
+	var grown indexes
+	for i := range completions {
+		if grown = grown.with(i); len(grown) != 1 {
+			t.Fatalf("%d runs after %d indexes", len(grown), i+1)
+		}
+	}
+	if grown.String() != s.String() {
+		t.Errorf("%s, want %s", grown, s)
+	}
+	if huge := parseIndexes("0-999999998", 1_000_000_000); len(huge) != 1 || free(0, huge) != 999_999_999 {
+		t.Errorf("%s", huge)
 	}
 }
 

@@ -17,12 +17,12 @@ func (s *step) surplus(count int) []*v1.Pod {
 		return ordered[:max(count, 0)]
 	}
 	var unneeded, needed []*v1.Pod
-	var taken indexes
+	taken := map[int]bool{}
 	for _, pod := range slices.Backward(ordered) { // of those with one index, the one that has got farthest stays
-		if i := indexOf(pod, s.job); i < 0 || taken.has(i) {
+		if i := indexOf(pod, s.job); i < 0 || taken[i] {
 			unneeded = append(unneeded, pod)
 		} else {
-			taken = taken.with(i)
+			taken[i] = true
 			needed = append(needed, pod)
 		}
 	}

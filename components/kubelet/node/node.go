@@ -14,24 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/source"
 )
 
 // Config configures the Node object and its status.
 type Config struct {
-	Client   kubernetes.Interface
+	Client kubernetes.Interface
+	// Watch hands in the node as it changes.
+	Watch    source.Source[*v1.Node]
 	Clock    clock.WithTicker
 	Engine   kruntime.Engine
 	Recorder record.EventRecorder
@@ -351,27 +350,9 @@ func (n *Node) setPodCIDRs(ctx context.Context, cidrs []string) {
 }
 
 func (n *Node) watch(ctx context.Context) {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
-	nodes := n.Client.CoreV1().Nodes()
-	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.FieldSelector = selector
-				return nodes.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.FieldSelector = selector
-				return nodes.Watch(ctx, options)
-			},
-		}, n.Client),
-		ObjectType: &v1.Node{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { n.take(ctx, object.(*v1.Node)) },
-			UpdateFunc: func(_, object any) { n.take(ctx, object.(*v1.Node)) },
-			DeleteFunc: func(any) { n.gone(ctx) },
-		},
+	n.Watch(ctx, source.Handler[*v1.Node]{
+		Set: func(node *v1.Node) { n.take(ctx, node) }, Gone: func(*v1.Node) { n.gone(ctx) },
 	})
-	controller.RunWithContext(ctx)
 }
 
 // loop reports the status when it changed, and now and then when it did not.

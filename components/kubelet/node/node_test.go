@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
@@ -23,6 +24,7 @@ import (
 
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
+	"quintet.dev/quintet/components/kubelet/source"
 )
 
 // waitTimeout bounds how long a test waits for a condition.
@@ -32,6 +34,7 @@ func start(t *testing.T, client *fake.Clientset, change func(*Config)) *Node {
 	t.Helper()
 	config := Config{
 		Client: client, Clock: clock.RealClock{},
+		Watch:    source.Watch(source.Selected(client.CoreV1().Nodes(), fields.Everything(), client), &v1.Node{}),
 		Engine:   hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30}),
 		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDRs: []string{"10.1.0.0/24"}, MaxPods: 110,
 		MaxImages:       50,

@@ -9,12 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Kind of an object.
@@ -33,38 +29,37 @@ type key struct {
 
 // item is one watched object and the pods that refer to it.
 type item struct {
-	users  map[types.UID]bool
-	store  cache.Store
-	synced func() bool
-	stop   context.CancelFunc
+	users   map[types.UID]bool
+	watched *watched
 }
 
 // Store holds objects. It is safe for concurrent use.
 type Store struct {
 	client  kubernetes.Interface
+	watches *Watches
 	changed func([]types.UID)
 
 	mu     sync.Mutex
-	ctx    context.Context
 	items  map[key]*item
 	byPod  map[types.UID]map[key]bool
-	wait   sync.WaitGroup
 	closed bool
 }
 
-// New makes an empty store; changed is called with the pods that refer to an object that changed. Watches end
-// with ctx; call Wait afterwards.
-func New(ctx context.Context, client kubernetes.Interface, changed func([]types.UID)) *Store {
-	return &Store{ctx: ctx, client: client, changed: changed, items: map[key]*item{},
+// New makes an empty store, which reads objects by client while watches don't have them yet; changed is called with the
+// pods that refer to an object that changed. Watches end with the pods that refer to them; call Close afterwards.
+func New(client kubernetes.Interface, watches *Watches, changed func([]types.UID)) *Store {
+	return &Store{client: client, watches: watches, changed: changed, items: map[key]*item{},
 		byPod: map[types.UID]map[key]bool{}}
 }
 
-// Wait returns when all watches ended.
-func (s *Store) Wait() {
+// Close forgets all pods.
+func (s *Store) Close() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
-	s.mu.Unlock()
-	s.wait.Wait()
+	for uid := range s.byPod {
+		s.forget(uid)
+	}
 }
 
 // Register notes what pod refers to and begins to watch it.
@@ -78,7 +73,9 @@ func (s *Store) Register(pod *v1.Pod) {
 	for k := range wanted {
 		it := s.items[k]
 		if it == nil {
-			it = s.watch(k)
+			it = &item{users: map[types.UID]bool{}}
+			it.watched = s.watches.add(k, it, func() { s.notify(k) })
+			s.items[k] = it
 		}
 		it.users[pod.UID] = true
 	}
@@ -94,6 +91,11 @@ func (s *Store) Register(pod *v1.Pod) {
 func (s *Store) Unregister(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(uid)
+}
+
+// forget is called with the lock held.
+func (s *Store) forget(uid types.UID) {
 	for k := range s.byPod[uid] {
 		s.drop(k, uid)
 	}
@@ -107,54 +109,9 @@ func (s *Store) drop(k key, uid types.UID) {
 	}
 	delete(it.users, uid)
 	if len(it.users) == 0 {
-		it.stop()
+		s.watches.drop(k, it)
 		delete(s.items, k)
 	}
-}
-
-// watch is called with the lock held.
-func (s *Store) watch(k key) *item {
-	ctx, cancel := context.WithCancel(s.ctx)
-	it := &item{users: map[types.UID]bool{}, stop: cancel}
-	notify := func(any) { s.notify(k) }
-	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: s.listerWatcher(k),
-		ObjectType:    example(k.kind),
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: notify, UpdateFunc: func(_, now any) { notify(now) }, DeleteFunc: notify,
-		},
-	})
-	it.store, it.synced = store, controller.HasSynced
-	s.items[k] = it
-	s.wait.Go(func() { controller.RunWithContext(ctx) })
-	return it
-}
-
-func example(kind Kind) runtime.Object {
-	if kind == Secret {
-		return &v1.Secret{}
-	}
-	return &v1.ConfigMap{}
-}
-
-func (s *Store) listerWatcher(k key) cache.ListerWatcher {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			if k.kind == Secret {
-				return s.client.CoreV1().Secrets(k.namespace).List(ctx, options)
-			}
-			return s.client.CoreV1().ConfigMaps(k.namespace).List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			if k.kind == Secret {
-				return s.client.CoreV1().Secrets(k.namespace).Watch(ctx, options)
-			}
-			return s.client.CoreV1().ConfigMaps(k.namespace).Watch(ctx, options)
-		},
-	}, s.client)
 }
 
 func (s *Store) notify(k key) {
@@ -176,11 +133,10 @@ func (s *Store) cached(k key) (object any, exists, known bool) {
 	s.mu.Lock()
 	it := s.items[k]
 	s.mu.Unlock()
-	if it == nil || !it.synced() {
+	if it == nil {
 		return nil, false, false
 	}
-	object, exists, err := it.store.GetByKey(k.namespace + "/" + k.name)
-	return object, exists, err == nil
+	return it.watched.object(k)
 }
 
 // ConfigMap returns a config map; it is not to be changed. Errors are the API server's.

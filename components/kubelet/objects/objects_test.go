@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -28,8 +28,9 @@ func TestWatchedObjectsTellTheirPods(t *testing.T) {
 	client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm"},
 		Data: map[string]string{"k": "1"}})
 	changed := make(chan []types.UID, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	s := New(ctx, client, func(uids []types.UID) { changed <- uids })
+	ctx := t.Context()
+	watches := &Watches{Client: func() kubernetes.Interface { return client }}
+	s := New(client, watches, func(uids []types.UID) { changed <- uids })
 	s.Register(user("a", "cm", "s"))
 	s.Register(user("b", "cm", "s"))
 	await := func(want string) {
@@ -70,8 +71,8 @@ func TestWatchedObjectsTellTheirPods(t *testing.T) {
 	if len(s.items) != 0 || len(s.byPod) != 0 {
 		t.Errorf("still watched: %v", s.items)
 	}
-	cancel()
-	s.Wait()
+	s.Close()
+	watches.Wait()
 }
 
 // synced tells whether the config map called name is watched and in step.

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -174,11 +175,12 @@ func runManager(t *testing.T, engine runtime.Engine) (*Manager, func()) {
 	client := fake.NewClientset()
 	ready := make(chan struct{})
 	close(ready)
-	writer := status.NewWriter(client)
+	writer := status.NewWriter(client, clock.RealClock{})
+	watches := &objects.Watches{Client: func() kubernetes.Interface { return client }}
 	m := New(Config{
 		Engine: engine, Builder: &spec.Builder{Simulated: simulated}, Recorder: &record.FakeRecorder{},
 		Clock:   clock.RealClock{},
-		Objects: objects.New(ctx, client, func([]types.UID) {}), Status: writer, NetworkReady: ready,
+		Objects: objects.New(client, watches, func([]types.UID) {}), Status: writer, NetworkReady: ready,
 		Images: &images.Puller{Images: engine, Clock: clock.RealClock{},
 			Limits: plan.Limits{Initial: time.Second, Max: time.Minute}},
 		Limits: plan.Limits{Initial: time.Second, Max: time.Minute}, Node: func() *v1.Node { return nil },
@@ -192,7 +194,6 @@ func runManager(t *testing.T, engine runtime.Engine) (*Manager, func()) {
 	return m, func() {
 		cancel()
 		wait.Wait()
-		time.Sleep(time.Minute) // what the writer's queue runs ends at its next tick
 	}
 }
 

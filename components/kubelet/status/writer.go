@@ -15,53 +15,84 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // Writer sends statuses to the API server, the newest of each pod only, and deletes the API objects of pods that
-// are done. It retries until it succeeds or the pod is gone. It is safe for concurrent use.
+// are done. It retries until it succeeds or the pod is gone. While there is nothing to send it has no goroutine but
+// Run's. It is safe for concurrent use.
 type Writer struct {
 	client kubernetes.Interface
-	queue  workqueue.TypedRateLimitingInterface[types.UID]
+	clock  clock.WithDelayedExecution
 	// Written, if set, is called with every pod the API server returned.
 	Written func(*v1.Pod)
 
 	mu      sync.Mutex
 	pending map[types.UID]*entry
+	ready   []types.UID     // to be sent, in the order in which they were handed over
+	ctx     context.Context // of Run; nil before
+	most    int             // senders at once
+	senders int
+	wait    sync.WaitGroup
 }
 
-const sendTimeout = 15 * time.Second
+const (
+	sendTimeout = 15 * time.Second
+	firstRetry  = 100 * time.Millisecond
+	lastRetry   = 10 * time.Second
+)
 
 type entry struct {
 	pod    *v1.Pod // as the API server has it, as far as known
 	want   *v1.PodStatus
 	sent   *v1.PodStatus
 	delete bool
+
+	queued, sending bool
+	retry           time.Duration // after which the next failure is retried
 }
 
-// NewWriter makes a writer; it sends nothing before Run.
-func NewWriter(client kubernetes.Interface) *Writer {
-	return &Writer{
-		client: client,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)),
-		pending: map[types.UID]*entry{},
+// NewWriter makes a writer that retries by clock; it sends nothing before Run.
+func NewWriter(client kubernetes.Interface, clock clock.WithDelayedExecution) *Writer {
+	return &Writer{client: client, clock: clock, pending: map[types.UID]*entry{}}
+}
+
+// Run sends the given number of statuses at once, at most, until ctx ends.
+func (w *Writer) Run(ctx context.Context, most int) {
+	w.mu.Lock()
+	w.ctx, w.most = ctx, most
+	w.employ()
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	w.most = 0 // no sender begins any more
+	w.mu.Unlock()
+	w.wait.Wait()
+}
+
+// enqueue has a pod sent, after what is on its way of it; it is called with the lock held.
+func (w *Writer) enqueue(uid types.UID) {
+	e := w.pending[uid]
+	if e == nil || e.queued {
+		return
+	}
+	e.queued = true
+	if !e.sending {
+		w.ready = append(w.ready, uid)
+		w.employ()
 	}
 }
 
-// Run sends with the given number of workers until ctx ends.
-func (w *Writer) Run(ctx context.Context, workers int) {
-	stop := context.AfterFunc(ctx, w.queue.ShutDown)
-	defer stop()
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for w.next(ctx) {
-			}
-		})
+// employ begins senders for what is ready; it is called with the lock held.
+func (w *Writer) employ() {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		return
 	}
-	group.Wait()
+	for w.senders < min(w.most, len(w.ready)) {
+		w.senders++
+		w.wait.Go(w.sendAll)
+	}
 }
 
 // Set hands over the status of a pod. pod is the newest version seen; both are not changed hereafter.
@@ -82,7 +113,7 @@ func (w *Writer) Set(pod *v1.Pod, status *v1.PodStatus) {
 		return
 	}
 	e.want = status
-	w.queue.Add(pod.UID)
+	w.enqueue(pod.UID)
 }
 
 // older tells that one version of a pod came before another.
@@ -101,7 +132,7 @@ func (w *Writer) Delete(pod *v1.Pod) {
 		w.pending[pod.UID] = e
 	}
 	e.pod, e.delete = pod, true
-	w.queue.Add(pod.UID)
+	w.enqueue(pod.UID)
 }
 
 // Forget drops what is known of a pod that left the API.
@@ -111,23 +142,63 @@ func (w *Writer) Forget(uid types.UID) {
 	delete(w.pending, uid)
 }
 
-func (w *Writer) next(ctx context.Context) bool {
-	uid, shutdown := w.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer w.queue.Done(uid)
-	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout) // an API server that hangs must not hold a worker
-	defer cancel()
-	if err := w.send(sendCtx, uid); err != nil {
-		if ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
+// sendAll sends until nothing is ready.
+func (w *Writer) sendAll() {
+	for {
+		uid, e := w.take()
+		if e == nil {
+			return
 		}
-		w.queue.AddRateLimited(uid)
-	} else {
-		w.queue.Forget(uid)
+		ctx, cancel := context.WithTimeout(w.ctx, sendTimeout) // an API server that hangs must not hold a sender
+		err := w.send(ctx, uid)
+		cancel()
+		if err != nil && w.ctx.Err() == nil {
+			klog.FromContext(w.ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
+		}
+		w.finish(uid, e, err)
 	}
-	return true
+}
+
+// take returns the next pod to send; nil ends the sender.
+func (w *Writer) take() (types.UID, *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.ready) > 0 && w.ctx.Err() == nil {
+		uid := w.ready[0]
+		w.ready = w.ready[1:]
+		if e := w.pending[uid]; e != nil && e.queued && !e.sending {
+			e.queued, e.sending = false, true
+			return uid, e
+		}
+	}
+	w.senders--
+	return "", nil
+}
+
+// finish notes what came of a send.
+func (w *Writer) finish(uid types.UID, e *entry, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.sending = false
+	if w.pending[uid] != e {
+		return // it was forgotten
+	}
+	if err == nil {
+		e.retry = 0
+	} else {
+		e.retry = min(max(2*e.retry, firstRetry), lastRetry)
+		w.clock.AfterFunc(e.retry, func() { go w.again(uid) }) // a clock may hold a lock meanwhile
+	}
+	if e.queued {
+		w.ready = append(w.ready, uid)
+		w.employ()
+	}
+}
+
+func (w *Writer) again(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.enqueue(uid)
 }
 
 func (w *Writer) send(ctx context.Context, uid types.UID) error {
@@ -153,7 +224,7 @@ func (w *Writer) send(ctx context.Context, uid types.UID) error {
 		remove = e.delete && !again
 		w.mu.Unlock()
 		if again {
-			w.queue.Add(uid)
+			w.again(uid)
 		}
 	}
 	if !remove {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 )
 
 func TestWriterRetriesWritesAndDeletes(t *testing.T) {
@@ -26,7 +27,7 @@ func TestWriterRetriesWritesAndDeletes(t *testing.T) {
 		return false, nil, nil
 	})
 	written := make(chan *v1.Pod, 10)
-	w := NewWriter(client)
+	w := NewWriter(client, clock.RealClock{})
 	w.Written = func(p *v1.Pod) { written <- p }
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
