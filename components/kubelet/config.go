@@ -113,6 +113,9 @@ type Config struct {
 
 	ResourceConfig
 
+	// FeatureGates has what differs from upstream's defaults; switchable has those that can be set.
+	FeatureGates map[string]bool
+
 	// Runtime is "docker" or "hollow".
 	Runtime        string
 	DockerEndpoint string
@@ -211,6 +214,9 @@ func (c *Config) validate() error {
 		wrong = append(wrong, err)
 	}
 	c.validateImages(bad)
+	if err := c.validateGates(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if c.ContainerLogMaxFiles <= 1 {
 		bad("--container-log-max-files %d: use a number greater than 1", c.ContainerLogMaxFiles)
 	}

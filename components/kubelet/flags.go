@@ -35,6 +35,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addEvictionFlags(fs)
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
+	c.addGateFlags(fs)
 	fs.StringVar(&c.Runtime, "runtime", c.Runtime, "Container engine: docker, or hollow, which only pretends.")
 	fs.StringVar(&c.DockerEndpoint, "docker-endpoint", c.DockerEndpoint, "Where the Docker engine listens.")
 	fs.StringVar(&c.PodNetwork, "docker-pod-network", c.PodNetwork, "Name of the Docker network of pods.")

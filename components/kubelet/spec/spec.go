@@ -50,6 +50,8 @@ type Builder struct {
 	NodeRef  *v1.ObjectReference
 	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
 	RecursiveReadOnly bool
+	// StopSignals has containers stopped by the signal that they name (KEP-4960).
+	StopSignals bool
 	// Simulated is what the engine only simulates.
 	Simulated runtime.Simulated
 }
@@ -178,7 +180,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		LogMaxFiles:    b.LogMaxFiles,
 		Annotations:    pod.Annotations,
 	}
-	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+	if b.StopSignals && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		s.StopSignal = string(*c.Lifecycle.StopSignal)
 	}
 	s.Resources = b.Resources(pod, c)
