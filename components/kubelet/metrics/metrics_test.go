@@ -49,7 +49,7 @@ func value(t *testing.T, registry *prometheus.Registry, name string, labels ...s
 }
 
 func TestWhatHappensIsCounted(t *testing.T) {
-	m := New("n1")
+	m := New("n1", nil)
 	base := time.Unix(1000, 0)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u",
 		CreationTimestamp: metav1.NewTime(base)}}
