@@ -207,6 +207,7 @@ func chainFor(t *testing.T, key crypto.PublicKey) certificatesv1beta1.PodCertifi
 func TestPodCertificateRequests(t *testing.T) {
 	s := newSignerTest(t)
 	type spec = certificatesv1beta1.PodCertificateRequestSpec
+	kubelet := creator{t, s.node}
 	for name, test := range map[string]struct {
 		change func(*spec)
 		want   string
@@ -227,11 +228,11 @@ func TestPodCertificateRequests(t *testing.T) {
 	} {
 		r := s.request.DeepCopy()
 		test.change(&r.Spec)
-		if _, err := creator{t, s.node}.Create(r); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := kubelet.Create(r); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	made, err := creator{t, s.node}.Create(s.request)
+	made, err := kubelet.Create(s.request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u",
 		CreationTimestamp: metav1.NewTime(base)}}
 	m.PodStarted(nil)
-	m.PodStarted(errors.New("x", nil))
+	m.PodStarted(errors.New("x"))
 	m.ContainerStarted("container", "")
 	m.ContainerStarted("container", "ErrImagePull")
 	m.Pulled("u", 50<<20, 3*time.Second)
@@ -65,7 +65,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	m.Evicted("memory.available")
 	m.Preempted("cpu")
 	m.Operation("start_container", time.Second, nil)
-	m.Operation("start_container", time.Second, errors.New("x", nil))
+	m.Operation("start_container", time.Second, errors.New("x"))
 	m.Operation("start_container", time.Second, fmt.Errorf("gave up: %w", context.Canceled))
 	m.Cgroup("update", time.Second)
 	m.Request("GET", "exec", "readwrite", true)

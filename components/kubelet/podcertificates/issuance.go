@@ -72,18 +72,18 @@ func (r *issuance) ages(now time.Time) []event {
 func (r *issuance) decide(request *certificatesv1beta1.PodCertificateRequest, jitter time.Duration) (changed bool,
 	events []event) {
 	for _, c := range request.Status.Conditions {
-		name := request.Namespace + "/" + request.Name
+		refuse := func(outcome, words string) []event {
+			r.pending, r.outcome = nil, outcome
+			r.refused = fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", outcome, c.Reason,
+				c.Message)
+			return []event{{c.Type, fmt.Sprintf("PodCertificateRequest %s/%s %s, reason=%q, message=%q", request.Namespace,
+				request.Name, words, c.Reason, c.Message)}}
+		}
 		switch c.Type {
 		case certificatesv1beta1.PodCertificateRequestConditionTypeDenied:
-			r.refused, r.outcome = fmt.Errorf(
-				"PodCertificateRequest was permanently denied: reason=%q message=%q", c.Reason, c.Message), "denied"
-			return true, []event{{c.Type, fmt.Sprintf("PodCertificateRequest %s was denied, reason=%q, message=%q", name,
-				c.Reason, c.Message)}}
+			return true, refuse("denied", "was denied")
 		case certificatesv1beta1.PodCertificateRequestConditionTypeFailed:
-			r.refused, r.outcome = fmt.Errorf(
-				"PodCertificateRequest was permanently failed: reason=%q message=%q", c.Reason, c.Message), "failed"
-			return true, []event{{c.Type, fmt.Sprintf("PodCertificateRequest %s failed, reason=%q, message=%q", name,
-				c.Reason, c.Message)}}
+			return true, refuse("failed", "failed")
 		case certificatesv1beta1.PodCertificateRequestConditionTypeIssued:
 			s := &request.Status
 			if s.BeginRefreshAt == nil || s.NotAfter == nil {
