@@ -65,8 +65,8 @@ func named[T api.Object](ctx context.Context, r *podRequest, resource schema.Gro
 	switch {
 	case err == nil:
 		return obj, nil
-	case apierrors.IsNotFound(err):
-		return obj, fmt.Errorf("while retrieving %s %q named in the PodCertificateRequest: %w", what, shown, err)
+	case apierrors.IsNotFound(err): // which is not the answer: clients would take it for the request's
+		return obj, fmt.Errorf("while retrieving %s %q named in the PodCertificateRequest: %v", what, shown, err)
 	}
 	return obj, forbid(r.attributes, "while retrieving %s %q named in the PodCertificateRequest: %w", what, shown, err)
 }
