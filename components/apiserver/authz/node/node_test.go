@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -46,6 +47,11 @@ func withClaim(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
+func podRequestOf(nodeName types.NodeName) *certificatesv1beta1.PodCertificateRequest {
+	return &certificatesv1beta1.PodCertificateRequest{ObjectMeta: meta("ns", "r"),
+		Spec: certificatesv1beta1.PodCertificateRequestSpec{NodeName: nodeName}}
+}
+
 func fixture() *Authorizer {
 	a := New(func(r authorizer.Attributes) bool { return r.GetResource() == "services" && r.IsReadOnly() })
 	a.PodChanged(nil, newPod("web", "n1"))
@@ -62,9 +68,7 @@ func fixture() *Authorizer {
 			ControllerPublishSecretRef: &corev1.SecretReference{Namespace: "storage", Name: "controller"},
 		}},
 	}})
-	request := &certificatesv1beta1.PodCertificateRequest{ObjectMeta: meta("ns", "r")}
-	request.Spec.NodeName = "n1"
-	a.PodRequestChanged(nil, request)
+	a.PodRequestChanged(nil, podRequestOf("n1"))
 	a.AttachmentChanged(nil, &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"),
 		Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}})
 	return a
@@ -194,6 +198,7 @@ func TestGraphFollows(t *testing.T) {
 	a.PodChanged(static, nil)
 	va := &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"), Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}}
 	a.AttachmentChanged(va, nil)
+	a.PodRequestChanged(podRequestOf("n1"), nil)
 	if len(a.graph.needs) != 0 || len(a.graph.pods) != 0 {
 		t.Errorf("left behind: %v %v", a.graph.needs, a.graph.pods)
 	}

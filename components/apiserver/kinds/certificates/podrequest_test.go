@@ -216,7 +216,7 @@ func TestValidatePodRequestStatus(t *testing.T) {
 		"false": {status{Conditions: []metav1.Condition{condition(denied, "False")}},
 			`status.conditions.[0].status: Unsupported value: "False": supported values: "True"`},
 		"another condition": {status{Conditions: []metav1.Condition{condition("Odd", "True")}},
-			`status.conditions.[0].type: Unsupported value: "Odd": supported values: "Denied", "Failed", "Issued"`},
+			`status.conditions.[0].type: Unsupported value: "Odd": supported values: "Issued", "Denied", "Failed"`},
 		"no certificate": {with(func(s *status) { s.CertificateChain = "x" }), "must contain at least one certificate"},
 		"another block": {with(func(s *status) {
 			s.CertificateChain = strings.ReplaceAll(s.CertificateChain, "CERTIFICATE", "KEY")
