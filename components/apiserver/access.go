@@ -51,6 +51,7 @@ func newAuthorization(b *base, r *kindRegistry) (*authz.Chain, error) {
 func policyFeatures(b *base) policy.Features {
 	return policy.Features{
 		StorageMigration: b.gates.On(gates.StorageVersionMigrator), TrustBundles: b.gates.On(gates.ClusterTrustBundle),
+		PodCertificates:  b.gates.On(gates.PodCertificateRequest),
 		DeviceTaintRules: b.gates.On(gates.DRADeviceTaintRules),
 		NoFlagz:          !b.gates.On(gates.ComponentFlagz), NoStatusz: !b.gates.On(gates.ComponentStatusz),
 	}

@@ -26,6 +26,11 @@ func storedKinds(b *base) []*api.Kind {
 // newKinds makes the rows of what is served, with hooks by the configuration and by policy.
 func newKinds(b *base, policy api.Deps) []*api.Kind {
 	policy.Clock, policy.AllowPrivileged = b.config.Clock, b.config.AllowPrivileged
+	policy.Pods = api.PodFeatures{
+		StopSignals:  b.gates.On(gates.ContainerStopSignals),
+		TrustBundles: b.gates.On(gates.ClusterTrustBundleProjection),
+		Certificates: b.gates.On(gates.PodCertificateRequest),
+	}
 	policy.ScaleToZero = b.gates.On(gates.HPAScaleToZero)
 	policy.NominateBound = !b.gates.On(gates.ClearingNominatedNodeNameAfterBinding)
 	policy.StrictServiceNames = !b.gates.On(gates.RelaxedServiceNameValidation)

@@ -240,7 +240,8 @@ func TestStoredForms(t *testing.T) {
 func everything(c *options.Config) {
 	c.ServiceClusterIPRange = "10.96.0.0/16"
 	c.RuntimeConfig = map[string]string{"api/all": "true"}
-	c.FeatureGates = map[string]bool{"ClusterTrustBundle": true, "StorageVersionMigrator": true}
+	c.FeatureGates = map[string]bool{"ClusterTrustBundle": true, "PodCertificateRequest": true,
+		"StorageVersionMigrator": true}
 }
 
 // TestEveryKindHasAStoredForm: no kind is left out, in no version.

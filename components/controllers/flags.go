@@ -18,9 +18,17 @@ const (
 	deviceTaintRules = "DRADeviceTaintRules" // beta, off by default
 )
 
+// The feature gates of certificates, off by default: of the publisher of API servers' authority, and of the cleaner of
+// requests for pods' certificates.
+const (
+	trustBundle     = "ClusterTrustBundle"
+	podCertificates = "PodCertificateRequest"
+)
+
 // switchable are the feature gates that can be set.
 func switchable() []string {
-	return []string{configurableTolerance, deviceTaints, deviceTaintRules, scaleToZero, storageVersionMigrator}
+	return []string{trustBundle, deviceTaintRules, deviceTaints, configurableTolerance, scaleToZero, podCertificates,
+		storageVersionMigrator}
 }
 
 // AddFlags adds upstream's flags; what c holds is their default.

@@ -22,6 +22,7 @@ import (
 	"quintet.dev/quintet/components/controllers/garbagecollector"
 	"quintet.dev/quintet/components/controllers/namespace"
 	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/podcertificates"
 	"quintet.dev/quintet/components/controllers/policystatus"
 	"quintet.dev/quintet/components/controllers/resourceclaim"
 	"quintet.dev/quintet/components/controllers/resourcequota"
@@ -29,6 +30,7 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/satoken"
 	"quintet.dev/quintet/components/controllers/storageversionmigrator"
+	"quintet.dev/quintet/components/controllers/trustbundles"
 )
 
 func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
@@ -145,6 +147,25 @@ func makePolicyStatus(h *host, env runner.Env) (runner.Controller, error) {
 		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: resources},
 		RestMapper:     newMapper(resources, env.Clock),
 	})
+}
+
+func makePodRequestCleaner(h *host, env runner.Env) (runner.Controller, error) {
+	if !h.config.FeatureGates[podCertificates] {
+		return nil, nil
+	}
+	return podcertificates.NewCleaner(env)
+}
+
+// makeBundlePublisher publishes nothing where no authority is configured.
+func makeBundlePublisher(h *host, env runner.Env) (runner.Controller, error) {
+	if !h.config.FeatureGates[trustBundle] {
+		return nil, nil
+	}
+	ca, err := h.rootCA()
+	if err != nil || len(ca) == 0 {
+		return nil, err
+	}
+	return trustbundles.NewPublisher(env, ca)
 }
 
 func makeStorageMigrator(h *host, env runner.Env) (runner.Controller, error) {

@@ -66,6 +66,8 @@ type Config struct {
 	SyncFrequency         time.Duration
 	MaxRestartPeriod      time.Duration // of the crash-loop back-off
 	SerializeImagePulls   bool
+	RegistryQPS           int32 // pulls per second; 0 is no limit
+	RegistryBurst         int32
 	MaxParallelImagePulls int32 // 0 is any number, if they are not serialized
 	ImageGCHighThreshold  int32 // percent of the disk
 	ImageGCLowThreshold   int32
@@ -115,6 +117,9 @@ type Config struct {
 
 	ResourceConfig
 
+	// FeatureGates has what differs from upstream's defaults; switchable has those that can be set.
+	FeatureGates map[string]bool
+
 	// Runtime is "docker", "cri" or "hollow"; "" is "cri" where CRIEndpoint is given, else "docker".
 	Runtime string
 	// CRIEndpoint is the socket of an engine that speaks CRI, CRIImageEndpoint that of its images if it is another.
@@ -153,7 +158,7 @@ func NewConfig() *Config {
 		EvictionHard: eviction.Defaults(), EvictionSoft: map[string]string{}, EvictionSoftGrace: map[string]string{},
 		EvictionMinReclaim: map[string]string{}, EvictionTransition: 5 * time.Minute,
 		SyncFrequency: time.Minute, MaxRestartPeriod: 5 * time.Minute,
-		SerializeImagePulls: true, ImageGCHighThreshold: 85, ImageGCLowThreshold: 80, ImageMinimumGCAge: 2 * time.Minute,
+		SerializeImagePulls: true, RegistryQPS: 5, RegistryBurst: 10, ImageGCHighThreshold: 85, ImageGCLowThreshold: 80, ImageMinimumGCAge: 2 * time.Minute,
 		ImageVerification: kubeletconfig.NeverVerifyPreloadedImages, ImagePullProgressDeadline: time.Minute,
 		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5, PodLogsDir: "/var/log/pods",
 		ResolvConf: "/etc/resolv.conf", CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond, PodPidsLimit: -1,
@@ -217,6 +222,9 @@ func (c *Config) validate() error {
 		wrong = append(wrong, err)
 	}
 	c.validateImages(bad)
+	if err := c.validateGates(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if c.ContainerLogMaxFiles <= 1 {
 		bad("--container-log-max-files %d: use a number greater than 1", c.ContainerLogMaxFiles)
 	}

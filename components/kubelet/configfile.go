@@ -56,7 +56,7 @@ type setting struct {
 
 func (c *Config) settings(f *kubeletconfig.KubeletConfiguration) []setting {
 	return slices.Concat(c.nodeSettings(f), c.resourceSettings(f), c.containerSettings(f), c.imageSettings(f),
-		c.serverSettings(f))
+		c.serverSettings(f), c.gateSettings(f))
 }
 
 func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {

@@ -18,6 +18,7 @@ func (c *Config) shown() *kubeletconfig.KubeletConfiguration {
 	c.showContainers(f)
 	c.showImages(f)
 	c.showServer(f)
+	f.FeatureGates = c.FeatureGates
 	return f
 }
 

@@ -31,7 +31,7 @@ func TestShownConfiguration(t *testing.T) {
 		"ContainerLogMaxSize", "ContainerLogMaxFiles", "PodLogsDir", "ClusterDNS", "ClusterDomain", "ResolvConf",
 		"CPUCFSQuota",
 		"CPUCFSQuotaPeriod", "PodPidsLimit", "AllowedUnsafeSysctls", "CgroupsPerQOS", "MaxRestartPeriod",
-		"EnableServer", "MaxParallelImagePulls", "ImageGCHighThreshold", "ImageGCLowThreshold", "ImageMinimumGCAge",
+		"EnableServer", "MaxParallelImagePulls", "RegistryQPS", "RegistryBurst", "ImageGCHighThreshold", "ImageGCLowThreshold", "ImageMinimumGCAge",
 		"ImageMaximumGCAge", "ImageVerification", "ImageVerificationList",
 		"Address", "Port", "HealthzBindAddress", "HealthzPort", "AnonymousAuth", "WebhookAuthentication",
 		"AuthenticationTTL", "AuthorizationMode", "AuthorizedTTL", "UnauthorizedTTL", "StreamingIdleTimeout",

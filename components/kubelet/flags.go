@@ -35,6 +35,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addEvictionFlags(fs)
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
+	c.addGateFlags(fs)
 	fs.StringVar(&c.Runtime, "runtime", c.Runtime,
 		"Container engine: docker, cri, or hollow, which only pretends. "+
 			"By default cri with --container-runtime-endpoint, else docker.")

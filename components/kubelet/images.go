@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"quintet.dev/quintet/components/kubelet/imagegc"
@@ -26,6 +27,9 @@ import (
 
 func (c *Config) addImageFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.SerializeImagePulls, "serialize-image-pulls", c.SerializeImagePulls, "Pull one image at a time.")
+	fs.Int32Var(&c.RegistryQPS, "registry-qps", c.RegistryQPS, "Pulls of images per second; 0 is no limit.")
+	fs.Int32Var(&c.RegistryBurst, "registry-burst", c.RegistryBurst,
+		"Pulls of images that may exceed --registry-qps for a moment; it counts only if that is not 0.")
 	fs.Int32Var(&c.ImageGCHighThreshold, "image-gc-high-threshold", c.ImageGCHighThreshold,
 		"Percent of the disk in use from which on unused images are removed; 100 turns it off.")
 	fs.Int32Var(&c.ImageGCLowThreshold, "image-gc-low-threshold", c.ImageGCLowThreshold,
@@ -57,6 +61,8 @@ func (c *Config) imageSettings(f *kubeletconfig.KubeletConfiguration) []setting 
 				}
 			}
 		}},
+		{"registryPullQPS", "registry-qps", pointer(&c.RegistryQPS, f.RegistryPullQPS)},
+		{"registryBurst", "registry-burst", number(&c.RegistryBurst, f.RegistryBurst)},
 		{"imageGCHighThresholdPercent", "image-gc-high-threshold",
 			pointer(&c.ImageGCHighThreshold, f.ImageGCHighThresholdPercent)},
 		{"imageGCLowThresholdPercent", "image-gc-low-threshold",
@@ -81,6 +87,7 @@ func (c *Config) showImages(f *kubeletconfig.KubeletConfiguration) {
 	if c.MaxParallelImagePulls > 0 {
 		f.MaxParallelImagePulls = &c.MaxParallelImagePulls
 	}
+	f.RegistryPullQPS, f.RegistryBurst = &c.RegistryQPS, c.RegistryBurst
 	f.ImageGCHighThresholdPercent, f.ImageGCLowThresholdPercent = &c.ImageGCHighThreshold, &c.ImageGCLowThreshold
 	f.ImageMinimumGCAge, f.ImageMaximumGCAge = metaDuration(c.ImageMinimumGCAge), metaDuration(c.ImageMaximumGCAge)
 	f.ImagePullCredentialsVerificationPolicy = c.ImageVerification
@@ -96,6 +103,12 @@ func (c *Config) imagePolicy() imagegc.Policy {
 func (c *Config) validateImages(bad func(format string, args ...any)) {
 	if err := c.imagePolicy().Validate(); err != nil {
 		bad("%w", err)
+	}
+	if c.RegistryQPS < 0 {
+		bad("invalid configuration: registryPullQPS (--registry-qps) %v must not be a negative number", c.RegistryQPS)
+	}
+	if c.RegistryBurst < 0 {
+		bad("invalid configuration: registryBurst (--registry-burst) %v must not be a negative number", c.RegistryBurst)
 	}
 	switch {
 	case c.MaxParallelImagePulls < 0:
@@ -121,10 +134,15 @@ func (k *Kubelet) puller(engine runtime.Engine, p *parts) *images.Puller {
 	if k.config.SerializeImagePulls {
 		parallel = 1
 	}
-	return &images.Puller{
+	puller := &images.Puller{
 		Images: engine, Credentials: images.Credentials{Secrets: p.objects}, Clock: k.clock, Parallel: parallel,
 		Limits: plan.Limits{Initial: firstBackoff, Max: maxImageBackoff}, Pulled: k.metrics.Pulled,
 	}
+	if qps := k.config.RegistryQPS; qps > 0 && !p.simulated.Network {
+		puller.Rate = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(qps), int(k.config.RegistryBurst),
+			k.clock)
+	}
+	return puller
 }
 
 // keepImages gives the puller the node's credentials and records, and makes what removes images.
@@ -149,8 +167,9 @@ func (k *Kubelet) keepImages(ctx context.Context, client kubernetes.Interface, e
 	ref := &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)}
 	p.images = imagegc.New(imagegc.Config{
 		Engine: engine, Policy: c.imagePolicy(), Pinned: []string{c.PauseImage}, Clock: k.clock,
-		Event:  func(kind, reason, message string) { recorder.Event(ref, kind, reason, message) },
-		Listed: func(ids []string, at time.Time) { puller.Records.Prune(ctx, ids, at) },
+		Mounted: p.storage.volumes.ImagesInUse,
+		Event:   func(kind, reason, message string) { recorder.Event(ref, kind, reason, message) },
+		Listed:  func(ids []string, at time.Time) { puller.Records.Prune(ctx, ids, at) },
 	})
 	return nil
 }

@@ -73,7 +73,7 @@ func New(config Config) (*Kubelet, error) {
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
 	}
-	k.metrics = metrics.New(k.name)
+	k.metrics = metrics.New(k.name, k.config.FeatureGates)
 	if k.config.CertDir == "" {
 		k.config.CertDir = filepath.Join(k.config.RootDir, "pki")
 	}
@@ -121,6 +121,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { parts.mirrors.Run(ctx); return nil })
 	group.Go(func() error { parts.storage.run(ctx, parts.node.Known()); return nil })
+	group.Go(func() error { parts.storage.followCertificates(ctx); return nil })
 	group.Go(func() error { return parts.storage.serveDevices(ctx) })
 	group.Go(func() error { return parts.storage.servePodResources(ctx) })
 	group.Go(func() error { parts.follow(ctx, link); return nil })
@@ -293,8 +294,8 @@ func (k *Kubelet) builder(p *parts, info runtime.Info, memory int64) *spec.Build
 		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod,
 		PidsLimit: c.PodPidsLimit, LimitedSwap: c.SwapBehavior == limitedSwap,
 		LogMaxFiles: int(c.ContainerLogMaxFiles), Simulated: info.Simulated,
-		RecursiveReadOnly: info.RecursiveReadOnly,
-		NodeRef:           &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
+		RecursiveReadOnly: info.RecursiveReadOnly, StopSignals: c.FeatureGates[stopSignals],
+		NodeRef: &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,9 +17,11 @@ import (
 	"quintet.dev/quintet/components/kubelet/devices"
 	"quintet.dev/quintet/components/kubelet/dra"
 	"quintet.dev/quintet/components/kubelet/pluginwatcher"
+	"quintet.dev/quintet/components/kubelet/podcertificates"
 	"quintet.dev/quintet/components/kubelet/podresources"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/spec"
+	"quintet.dev/quintet/components/kubelet/trustbundles"
 	"quintet.dev/quintet/components/kubelet/volumes"
 	"quintet.dev/quintet/components/kubelet/volumes/csi"
 )
@@ -30,6 +34,9 @@ type storage struct {
 	plugins *pluginwatcher.Watcher
 	devices *devices.Manager
 	claims  *dra.Manager
+	// bundles and certificates are nil where the feature gates of their projections are off.
+	bundles      *trustbundles.Bundles
+	certificates *podcertificates.Manager
 	// podResources tells monitoring agents at podResourcesSocket which devices pods have.
 	podResources       *podresources.Server
 	podResourcesSocket string
@@ -86,7 +93,54 @@ func (k *Kubelet) newStorage(ctx context.Context, client kubernetes.Interface, e
 	if saver, able := engine.(runtime.ImageSaver); able {
 		s.volumes.SaveImage = saver.SaveImage
 	}
+	k.projectCertificates(s, client, p, recorder)
 	return s, nil
+}
+
+// projectCertificates has volumes project what the feature gates let them.
+func (k *Kubelet) projectCertificates(s *storage, client kubernetes.Interface, p *parts,
+	recorder record.EventRecorder) {
+	if k.config.FeatureGates[trustBundles] {
+		s.bundles = trustbundles.New(client, func() { p.pods.Refresh(projecting(p.pods.List())) })
+		s.volumes.TrustBundles = s.bundles
+	}
+	if k.config.FeatureGates[podCertificates] {
+		s.certificates = podcertificates.New(podcertificates.Config{
+			Client: client, Clock: k.clock, Recorder: recorder, NodeName: k.name, Node: p.node.Current,
+			Changed: func(uid types.UID) { p.pods.Refresh([]types.UID{uid}) },
+		})
+		s.volumes.Certificates = s.certificates
+		p.metrics.Registry.MustRegister(podcertificates.Metrics(s.certificates))
+	}
+}
+
+// projecting are the pods that project ClusterTrustBundles.
+func projecting(list []*v1.Pod) []types.UID {
+	var out []types.UID
+	for _, pod := range list {
+		if slices.ContainsFunc(pod.Spec.Volumes, func(v v1.Volume) bool {
+			return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources,
+				func(s v1.VolumeProjection) bool { return s.ClusterTrustBundle != nil })
+		}) {
+			out = append(out, pod.UID)
+		}
+	}
+	return out
+}
+
+// followCertificates gets trust bundles and certificates of pods until ctx ends. A nil storage has none.
+func (s *storage) followCertificates(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	var work sync.WaitGroup
+	if s.bundles != nil {
+		work.Go(func() { s.bundles.Run(ctx) })
+	}
+	if s.certificates != nil {
+		work.Go(func() { s.certificates.Run(ctx) })
+	}
+	work.Wait()
 }
 
 // volumesInUse are the volumes that must not be detached from the node.

@@ -3,6 +3,7 @@ package authz
 import (
 	"time"
 
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -25,6 +26,8 @@ func (c *Chain) feedNode() {
 	addFeed(c, "", "pods", timed(c, "Pod", c.node.PodChanged))
 	addFeed(c, "", "persistentvolumes", timed(c, "PV", c.node.VolumeChanged))
 	addFeed(c, storagev1.GroupName, "volumeattachments", timed(c, "VolumeAttachment", c.node.AttachmentChanged))
+	addFeed(c, certificatesv1beta1.GroupName, "podcertificaterequests",
+		timed(c, "PodCertificateRequest", c.node.PodRequestChanged))
 	addFeed(c, resourcev1.GroupName, "resourceslices", timed(c, "ResourceSlice", c.node.SliceChanged))
 }
 

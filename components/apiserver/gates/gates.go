@@ -36,11 +36,15 @@ const (
 	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their
 	// version too.
 	ClusterTrustBundle featuregate.Feature = "ClusterTrustBundle"
+	// ClusterTrustBundleProjection lets volumes project such bundles.
+	ClusterTrustBundleProjection featuregate.Feature = "ClusterTrustBundleProjection"
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
 	// ConstrainedImpersonation lets users act as others for some requests only.
 	ConstrainedImpersonation featuregate.Feature = "ConstrainedImpersonation"
+	// ContainerStopSignals lets containers name the signal that stops them.
+	ContainerStopSignals featuregate.Feature = "ContainerStopSignals"
 	// DRADeviceTaintRules lets the scheduler, and the controller that evicts from tainted devices, read rules for that.
 	DRADeviceTaintRules featuregate.Feature = "DRADeviceTaintRules"
 	// DetectCacheInconsistency compares the caches with the store now and then.
@@ -55,6 +59,9 @@ const (
 	MutatingAdmissionPolicy featuregate.Feature = "MutatingAdmissionPolicy"
 	// OpenAPIEnums tells which values fields of the API's types may have.
 	OpenAPIEnums featuregate.Feature = "OpenAPIEnums"
+	// PodCertificateRequest lets kubelets request certificates for pods and volumes project them, where --runtime-config
+	// asks for the version of such requests too.
+	PodCertificateRequest featuregate.Feature = "PodCertificateRequest"
 	// PodTopologyLabelsAdmission gives pods the zone and region of their node.
 	PodTopologyLabelsAdmission featuregate.Feature = "PodTopologyLabelsAdmission"
 	// PortForwardWebsockets lets WebSockets reach ports of pods on nodes whose kubelets speak SPDY only.
@@ -92,9 +99,11 @@ func Switches() []featuregate.Feature {
 		CBORServingAndStorage,
 		ClearingNominatedNodeNameAfterBinding,
 		ClusterTrustBundle,
+		ClusterTrustBundleProjection,
 		ComponentFlagz,
 		ComponentStatusz,
 		ConstrainedImpersonation,
+		ContainerStopSignals,
 		DRADeviceTaintRules,
 		DetectCacheInconsistency,
 		ExtendWebSocketsToKubelet,
@@ -102,6 +111,7 @@ func Switches() []featuregate.Feature {
 		KMSv1,
 		MutatingAdmissionPolicy,
 		OpenAPIEnums,
+		PodCertificateRequest,
 		PodTopologyLabelsAdmission,
 		PortForwardWebsockets,
 		RelaxedServiceNameValidation,

@@ -59,8 +59,11 @@ func TestSwitchesAreSet(t *testing.T) {
 	for _, name := range Switches() {
 		on := byDefault.On(name)
 		wanted := map[string]bool{string(name): !on}
-		if name == APIServerIdentity {
+		switch name {
+		case APIServerIdentity:
 			wanted[string(UnknownVersionInteroperabilityProxy)] = false // which needs it
+		case ClusterTrustBundleProjection:
+			wanted[string(ClusterTrustBundle)] = true // which it needs
 		}
 		set, err := New(wanted)
 		if err != nil {

@@ -41,7 +41,6 @@ var unbuilt = []struct {
 	schema.GroupVersionResource
 	gate featuregate.Feature
 }{
-	{resourceOf("certificates.k8s.io/v1beta1/podcertificaterequests"), "PodCertificateRequest"},
 	{resourceOf("resource.k8s.io/v1alpha3/resourcepoolstatusrequests"), ""},
 	{resourceOf("scheduling.k8s.io/v1alpha2/podgroups"), "GenericWorkload"},
 	{resourceOf("scheduling.k8s.io/v1alpha2/workloads"), "GenericWorkload"},

@@ -31,7 +31,9 @@ type Config struct {
 	Policy Policy
 	// Pinned are references of images that always stay: the one that holds the namespaces of pods.
 	Pinned []string
-	Clock  clock.WithTicker
+	// Mounted returns the IDs of images that are mounted as volumes; nil: none are.
+	Mounted func() ([]string, error)
+	Clock   clock.WithTicker
 	// Event tells about the node.
 	Event func(kind, reason, message string)
 	// Listed is called with the IDs of all images, and when they were asked for; it may be nil.
@@ -143,6 +145,15 @@ func (c *Collector) detect(ctx context.Context, now time.Time) ([]record, error)
 	for _, pod := range pods {
 		for i := range pod.Containers {
 			used[pod.Containers[i].ImageID] = true
+		}
+	}
+	if c.Mounted != nil {
+		ids, err := c.Mounted()
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			used[id] = true
 		}
 	}
 	pinned := map[string]bool{}

@@ -184,6 +184,20 @@ func TestCollectSparesYoungUsedAndPinnedImages(t *testing.T) {
 	}
 }
 
+// TestMountedImagesStay: an image that is a volume of a pod is in use, and what can't be found out of volumes keeps all.
+func TestMountedImagesStay(t *testing.T) {
+	r := newRig(usual, "mounted-500", "unused-400")
+	failure := errors.New("unreadable")
+	r.Mounted = func() ([]string, error) { return nil, failure }
+	if err := r.Collect(t.Context()); !errors.Is(err, failure) || len(r.removed) > 0 {
+		t.Errorf("%v, removed %v", err, r.removed)
+	}
+	r.Mounted = func() ([]string, error) { return []string{"mounted-500"}, nil }
+	if err := r.Collect(t.Context()); err != nil || !slices.Equal(r.removed, []string{"unused-400"}) {
+		t.Errorf("%v, removed %v", err, r.removed)
+	}
+}
+
 func TestCollectByAge(t *testing.T) {
 	policy := usual
 	policy.MaximumAge = time.Hour

@@ -36,6 +36,8 @@ type Puller struct {
 	Limits  plan.Limits
 	// Parallel is how many images are pulled at a time, 0 any number.
 	Parallel int
+	// Rate refuses pulls beyond what registries take; nil refuses none.
+	Rate Rate
 	// Pulled, if set, is called with the size of each image that was pulled for a pod, and how long that took.
 	Pulled func(uid types.UID, bytes int64, took time.Duration)
 
@@ -43,6 +45,9 @@ type Puller struct {
 	backoff map[pullKey]failure
 	pulling chan struct{} // holds a value for each pull under way, where their number is limited
 }
+
+// Rate limits how often something is done.
+type Rate interface{ TryAccept() bool }
 
 type pullKey struct {
 	pod   types.UID
@@ -192,6 +197,9 @@ func (p *Puller) fetch(ctx context.Context, r *request, credentials []keyring.En
 // try returns the credential that the image was pulled with, nil for none.
 func (p *Puller) try(ctx context.Context, ref string,
 	credentials []keyring.Entry) (image runtime.Image, with *keyring.Entry, err error) {
+	if p.Rate != nil && !p.Rate.TryAccept() {
+		return runtime.Image{}, nil, errors.New("pull QPS exceeded")
+	}
 	if len(credentials) == 0 {
 		image, err = p.Images.Pull(ctx, ref, runtime.Credential{})
 		return image, nil, err

@@ -209,6 +209,26 @@ func TestPullsBackOff(t *testing.T) {
 	}
 }
 
+// fewPulls lets so many pulls pass.
+type fewPulls int
+
+func (f *fewPulls) TryAccept() bool { *f--; return *f >= 0 }
+
+// TestPullsAreLimited: only pulls count, and one too many fails as upstream's does.
+func TestPullsAreLimited(t *testing.T) {
+	p := newPuller(newRegistry())
+	p.Rate = new(fewPulls(1))
+	for i, step := range []struct{ image, want string }{
+		{"here:1", ""}, {"there:1", ""}, {"here:1", ""},
+		{"reg.io/app:1", `failed to pull image "reg.io/app:1": pull QPS exceeded`},
+	} {
+		reason, message, _ := ensure(t, p, &v1.Pod{}, step.image, "")
+		if message != step.want || (reason == "ErrImagePull") != (step.want != "") {
+			t.Errorf("step %d: %s, %q", i, reason, message)
+		}
+	}
+}
+
 func TestPullsAtATime(t *testing.T) {
 	for _, test := range []struct{ parallel, most int }{{1, 1}, {3, 3}, {0, 8}} {
 		synctest.Test(t, func(t *testing.T) {

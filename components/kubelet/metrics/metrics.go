@@ -48,8 +48,8 @@ type Metrics struct {
 
 const subsystem = "kubelet"
 
-// New makes metrics of a node, in which nothing has happened yet.
-func New(node string) *Metrics {
+// New makes metrics of a node, in which nothing has happened yet, with the feature gates given.
+func New(node string, gates map[string]bool) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), Probes: prometheus.NewRegistry(),
 		pulling: map[types.UID]time.Duration{}}
 	r := register{m.Registry}
@@ -57,7 +57,7 @@ func New(node string) *Metrics {
 	m.ofRuntime(r)
 	m.ofServing(r)
 	r.gauges("node_name", "The node's name. The count is always 1.", "node").WithLabelValues(node).Set(1)
-	m.Registry.MustRegister(buildInfo(), features(), collectors.NewGoCollector(),
+	m.Registry.MustRegister(buildInfo(), features(gates), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.ofProbes()
 	return m

@@ -49,7 +49,7 @@ func value(t *testing.T, registry *prometheus.Registry, name string, labels ...s
 }
 
 func TestWhatHappensIsCounted(t *testing.T) {
-	m := New("n1")
+	m := New("n1", nil)
 	base := time.Unix(1000, 0)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u",
 		CreationTimestamp: metav1.NewTime(base)}}
@@ -139,7 +139,7 @@ func TestPodsAreCounted(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}},
 			Status: v1.PodStatus{Phase: v1.PodPending}},
 	}
-	m := New("n")
+	m := New("n", nil)
 	m.Count(func() []*v1.Pod { return pods })
 	want := `
 kubelet_active_pods{static="false"} 2

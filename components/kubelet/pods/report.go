@@ -19,9 +19,9 @@ func (w *worker) report(pod *v1.Pod, probed *probes.State, decision *plan.Plan, 
 		Pod: pod, Observed: &s.observed, Now: now, Runtime: w.RuntimeName, Previous: s.previousStatus(),
 		Waiting: w.waiting(pod, decision), Starting: s.starting, Started: probed.Started, Ready: probed.Ready,
 		Messages: s.messages, HostIPs: w.HostIPs, Done: decision.Done,
-		RecursiveReadOnly: w.Builder.RecursiveReadOnly,
-		Unmounted:         w.Volumes != nil && s.waitsForVolumes(),
-		Resizes:           s.resize.conditions(), RestartAll: decision.RestartAll, Restarting: decision.Pending,
+		RecursiveReadOnly: w.Builder.RecursiveReadOnly, StopSignals: w.Builder.StopSignals,
+		Unmounted: w.Volumes != nil && s.waitsForVolumes(),
+		Resizes:   s.resize.conditions(), RestartAll: decision.RestartAll, Restarting: decision.Pending,
 	}
 	in.Devices = w.deviceHealth(pod)
 	if sandbox := s.observed.Sandbox(); sandbox != nil && sandbox.ID == s.resize.sandbox {

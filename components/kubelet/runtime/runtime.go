@@ -237,6 +237,8 @@ type Container struct {
 	Resources          // that it has now
 	// MemoryRequest is that of ContainerSpec; no Resize changes it.
 	MemoryRequest int64
+	// StopSignal is the name of the signal that stops it, as SIGTERM; "" if the engine doesn't tell.
+	StopSignal string
 }
 
 // Resources are what a container gets of the machine.
@@ -340,7 +342,7 @@ type ContainerSpec struct {
 	Stdin      bool
 	StdinOnce  bool
 	TTY        bool
-	StopSignal string
+	StopSignal string // "" is the image's, or SIGTERM
 
 	HostNetwork bool
 	HostPID     bool

@@ -37,6 +37,8 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 			sample{value: machine.CPU.Seconds(), at: machine.At})
 		writeMetric(w, "node_memory_working_set_bytes", "gauge", "Working set of the node, in bytes",
 			sample{value: float64(machine.WorkingSetBytes), at: machine.At})
+		writeAlphaMetric(w, "node_swap_usage_bytes", "Swap usage of the node, in bytes",
+			sample{value: float64(machine.SwapBytes), at: machine.At})
 	}
 	containers := func(value func(*usage) sample) []sample {
 		var samples []sample
@@ -53,6 +55,8 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 		containers(func(u *usage) sample { return sample{value: float64(u.WorkingSetBytes), at: u.At} })...)
 	writeMetric(w, "container_start_time_seconds", "gauge", "Start of the container, in seconds since the epoch",
 		containers(func(u *usage) sample { return sample{value: float64(u.started.UnixNano()) / 1e9} })...)
+	writeAlphaMetric(w, "container_swap_usage_bytes", "Swap usage of the container, in bytes",
+		containers(func(u *usage) sample { return sample{value: float64(u.SwapBytes), at: u.At} })...)
 	writePodUsage(w, all)
 	var scrape sample
 	if failed {
@@ -76,7 +80,7 @@ func (u *usage) labels() string {
 
 // writePodUsage adds up what the containers of each pod use.
 func writePodUsage(w io.Writer, all []usage) {
-	var cpu, memory []sample
+	var cpu, memory, swap []sample
 	index := map[*v1.Pod]int{}
 	for i := range all {
 		u := &all[i]
@@ -86,25 +90,38 @@ func writePodUsage(w io.Writer, all []usage) {
 			index[u.pod] = at
 			labels := fmt.Sprintf("{namespace=%q,pod=%q}", u.pod.Namespace, u.pod.Name)
 			cpu, memory = append(cpu, sample{labels: labels}), append(memory, sample{labels: labels})
+			swap = append(swap, sample{labels: labels})
 		}
-		for _, sum := range []*sample{&cpu[at], &memory[at]} {
+		for _, sum := range []*sample{&cpu[at], &memory[at], &swap[at]} {
 			if sum.at.Before(u.At) {
 				sum.at = u.At
 			}
 		}
 		cpu[at].value += u.CPU.Seconds()
 		memory[at].value += float64(u.WorkingSetBytes)
+		swap[at].value += float64(u.SwapBytes)
 	}
 	writeMetric(w, "pod_cpu_usage_seconds_total", "counter", "CPU time that the pod used, in core-seconds", cpu...)
 	writeMetric(w, "pod_memory_working_set_bytes", "gauge", "Working set of the pod, in bytes", memory...)
+	writeAlphaMetric(w, "pod_swap_usage_bytes", "Swap usage of the pod, in bytes", swap...)
 }
 
-// writeMetric writes nothing of a metric without samples.
+// writeMetric writes a metric that stays as it is.
 func writeMetric(w io.Writer, name, kind, help string, samples ...sample) {
+	writeSamples(w, name, kind, "[STABLE] "+help, samples)
+}
+
+// writeAlphaMetric writes a gauge that may change.
+func writeAlphaMetric(w io.Writer, name, help string, samples ...sample) {
+	writeSamples(w, name, "gauge", "[ALPHA] "+help, samples)
+}
+
+// writeSamples writes nothing of a metric without samples.
+func writeSamples(w io.Writer, name, kind, help string, samples []sample) {
 	if len(samples) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "# HELP %s [STABLE] %s\n# TYPE %s %s\n", name, help, name, kind)
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	for i := range samples {
 		samples[i].write(w, name)
 	}

@@ -67,6 +67,7 @@ type Server struct {
 	Config
 	handler http.Handler
 	rates   rates
+	disks   disks
 }
 
 // New makes a server.

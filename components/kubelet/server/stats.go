@@ -44,8 +44,8 @@ func (s *Server) measure(ctx context.Context) ([]usage, bool) {
 // measuring is how many containers are measured at once.
 const measuring = 8
 
-// measureAll measures what runs, its space on the disk only if asked for. A sandbox that an engine knows nothing of is
-// left out.
+// measureAll measures what runs, its space on the disk only if asked for, and not more often than once a minute. A
+// sandbox that an engine knows nothing of is left out.
 func (s *Server) measureAll(ctx context.Context, work []measured, disks bool) (all []measured, complete bool) {
 	meter, able := s.Engine.(runtime.Statistics)
 	if !able {
@@ -61,7 +61,7 @@ func (s *Server) measureAll(ctx context.Context, work []measured, disks bool) (a
 			one.Usage, err = meter.Stats(ctx, one.id)
 			if err == nil && disks && disked {
 				var disk runtime.DiskUsage
-				if disk, err = diskMeter.Disk(ctx, one.id); err == nil {
+				if disk, err = s.disks.of(ctx, diskMeter, s.Clock, one.id); err == nil {
 					one.disk = &disk
 				}
 			}

@@ -74,7 +74,7 @@ func wholeServer() (*Server, *whole, *testingclock.FakePassiveClock) {
 	pod.Status.StartTime = &started
 	pids, running, swap := int64(32768), int64(9), uint64(60)
 	return New(Config{
-		Pods: podList{pod}, Engine: e, Clock: c, NodeName: "node", Guard: open(), Metrics: metrics.New("node"),
+		Pods: podList{pod}, Engine: e, Clock: c, NodeName: "node", Guard: open(), Metrics: metrics.New("node", nil),
 		Volumes: measuredVolumes{{Name: "scratch", Usage: volumes.Usage{Used: 100}},
 			{Name: "data", Claim: "claim", Usage: volumes.Usage{Used: 1000, Capacity: 2000}}},
 		Machine: func(context.Context) (runtime.Usage, error) {

@@ -52,6 +52,8 @@ type Builder struct {
 	RecursiveReadOnly bool
 	// RuntimeHandler finds the engine's handler of a RuntimeClass; nil where pods can't choose.
 	RuntimeHandler func(class string) (string, error)
+	// StopSignals has containers stopped by the signal that they name (KEP-4960).
+	StopSignals bool
 	// Simulated is what the engine only simulates.
 	Simulated runtime.Simulated
 }
@@ -195,7 +197,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		LogMaxFiles:    b.LogMaxFiles,
 		Annotations:    pod.Annotations,
 	}
-	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+	if b.StopSignals && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		s.StopSignal = string(*c.Lifecycle.StopSignal)
 	}
 	s.Resources = b.Resources(pod, c)

@@ -269,3 +269,15 @@ func TestHostname(t *testing.T) {
 		t.Errorf("FQDN: %+v, %v", s, err)
 	}
 }
+
+// TestStopSignal: a container is stopped by the signal that it names where the feature is on.
+func TestStopSignal(t *testing.T) {
+	for on, want := range map[bool]string{true: "SIGUSR1", false: ""} {
+		b := builder(t)
+		b.StopSignals = on
+		s, err := build(t, b, pod(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}}))
+		if err != nil || s.StopSignal != want {
+			t.Errorf("%v: %q, %v", on, s.StopSignal, err)
+		}
+	}
+}

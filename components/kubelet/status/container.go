@@ -66,6 +66,9 @@ func (in *Input) identify(run *runtime.Container, cs *v1.ContainerStatus) {
 	if run.Image != "" {
 		cs.Image = run.Image
 	}
+	if in.StopSignals && run.StopSignal != "" {
+		cs.StopSignal = new(v1.Signal(run.StopSignal))
+	}
 }
 
 // inherit keeps the count of restarts of a container whose earlier runs are gone.

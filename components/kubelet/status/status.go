@@ -34,6 +34,8 @@ type Input struct {
 	HostIPs  []string
 	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
 	RecursiveReadOnly bool
+	// StopSignals has the signal that stops a container told (KEP-4960).
+	StopSignals bool
 	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
 	Unmounted bool
 

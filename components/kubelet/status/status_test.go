@@ -275,3 +275,25 @@ func TestQOS(t *testing.T) {
 		}
 	}
 }
+
+// TestStopSignal: the signal that stops a container is told where the feature is on, and the engine tells it.
+func TestStopSignal(t *testing.T) {
+	p := pod(v1.RestartPolicyAlways, nil, "c")
+	for _, test := range []struct {
+		on         bool
+		signal     string
+		wantSignal string
+	}{{true, "SIGUSR1", "SIGUSR1"}, {true, "", ""}, {false, "SIGUSR1", ""}} {
+		run := running("c", 0)
+		run.StopSignal = test.signal
+		s := Compute(&Input{Pod: p, Observed: &runtime.Pod{Containers: []runtime.Container{run}}, Now: time.Unix(9, 0),
+			StopSignals: test.on})
+		got := ""
+		if signal := s.ContainerStatuses[0].StopSignal; signal != nil {
+			got = string(*signal)
+		}
+		if got != test.wantSignal {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+}

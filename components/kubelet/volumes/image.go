@@ -98,6 +98,26 @@ func (m *Manager) unpackImage(ctx context.Context, id, dir string) error {
 	return os.Rename(root, dir)
 }
 
+// ImagesInUse are the IDs of images that pods mount as volumes.
+func (m *Manager) ImagesInUse() ([]string, error) {
+	records, err := filepath.Glob(filepath.Join(m.Root, "pods", "*", "volumes", escape("kubernetes.io/image"), "*.image"))
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, record := range records {
+		data, err := os.ReadFile(record)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the pod went meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, string(data))
+	}
+	return ids, nil
+}
+
 // sweepImages removes the files of images that no pod mounts any more.
 func (m *Manager) sweepImages() error {
 	m.images.Lock()
@@ -110,20 +130,13 @@ func (m *Manager) sweepImages() error {
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{}
-	records, err := filepath.Glob(filepath.Join(m.Root, "pods", "*", "volumes", escape("kubernetes.io/image"), "*.image"))
+	ids, err := m.ImagesInUse()
 	if err != nil {
 		return err
 	}
-	for _, record := range records {
-		data, err := os.ReadFile(record)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		used[m.imageDir(string(data))] = true
+	used := map[string]bool{}
+	for _, id := range ids {
+		used[m.imageDir(id)] = true
 	}
 	for _, entry := range entries {
 		if dir := filepath.Join(base, entry.Name()); !used[dir] {

@@ -184,6 +184,9 @@ func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
 	if m.Tokens != nil {
 		m.Tokens.Forget(uid)
 	}
+	if m.Certificates != nil {
+		m.Certificates.Forget(uid)
+	}
 	m.mu.Lock()
 	delete(m.mounted, uid)
 	m.mu.Unlock()

@@ -34,7 +34,7 @@ func (m *Manager) payload(ctx context.Context, pod *v1.Pod, v *v1.Volume) (map[s
 	case v.DownwardAPI != nil:
 		return m.downward(pod, v.DownwardAPI.Items, mode(v.DownwardAPI.DefaultMode))
 	default:
-		return m.projected(ctx, pod, v.Projected)
+		return m.projected(ctx, pod, v.Name, v.Projected)
 	}
 }
 
@@ -137,7 +137,7 @@ func (m *Manager) downward(pod *v1.Pod, items []v1.DownwardAPIVolumeFile, mode i
 	return files, nil
 }
 
-func (m *Manager) projected(ctx context.Context, pod *v1.Pod,
+func (m *Manager) projected(ctx context.Context, pod *v1.Pod, volume string,
 	source *v1.ProjectedVolumeSource) (map[string]file, error) {
 	files := map[string]file{}
 	defaults := mode(source.DefaultMode)
@@ -154,9 +154,13 @@ func (m *Manager) projected(ctx context.Context, pod *v1.Pod,
 			some, err = m.downward(pod, p.DownwardAPI.Items, defaults)
 		case p.ServiceAccountToken != nil:
 			some, err = m.token(ctx, pod, p.ServiceAccountToken, defaults)
+		case p.ClusterTrustBundle != nil:
+			some, err = m.trustBundle(pod, p.ClusterTrustBundle, defaults)
+		case p.PodCertificate != nil:
+			some, err = m.certificate(pod, volume, i, p.PodCertificate, defaults)
 		default:
-			err = fmt.Errorf("source %d is of a kind that is not supported: use configMap, secret, downwardAPI or "+
-				"serviceAccountToken", i)
+			err = fmt.Errorf("source %d is of a kind that is not supported: use configMap, secret, downwardAPI, "+
+				"serviceAccountToken, clusterTrustBundle or podCertificate", i)
 		}
 		if err != nil {
 			return nil, err
@@ -166,21 +170,14 @@ func (m *Manager) projected(ctx context.Context, pod *v1.Pod,
 	return files, nil
 }
 
-// token projects a service-account token. It is a secret: readable by the group of the volume if there is one,
-// else by the one user all containers run as, else by all.
+// token projects a service-account token.
 func (m *Manager) token(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection,
 	mode int32) (map[string]file, error) {
 	token, err := m.Tokens.Get(ctx, pod, p)
 	if err != nil {
 		return nil, err
 	}
-	f := file{data: []byte(token), mode: mode}
-	if fsGroup(pod) != nil {
-		f.mode = 0o600
-	} else if uid := commonUser(pod); uid != nil {
-		f.mode, f.uid = 0o600, uid
-	}
-	return map[string]file{path.Clean(p.Path): f}, nil
+	return map[string]file{path.Clean(p.Path): private(pod, []byte(token), mode)}, nil
 }
 
 // commonUser returns the user that all containers run as, nil if they differ or it is not set.

@@ -30,7 +30,10 @@ type Manager struct {
 	Root    string
 	Objects Objects
 	Tokens  *Tokens
-	Clock   clock.PassiveClock
+	// TrustBundles and Certificates are nil where the feature gates of their projections are off.
+	TrustBundles TrustBundles
+	Certificates Certificates
+	Clock        clock.PassiveClock
 	// Allocatable is what the node has, the limit of containers that have none.
 	Allocatable func() v1.ResourceList
 	// MemoryLimit returns the memory limit of a pod, in bytes; 0 is no limit. nil: no pod has one.

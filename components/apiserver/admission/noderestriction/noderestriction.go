@@ -63,6 +63,7 @@ var checks = map[schema.GroupResource]check{
 	storagev1.Resource("csinodes"):                        (*Plugin).admitCSINode,
 	resourcev1.Resource("resourceslices"):                 (*Plugin).admitSlice,
 	certificatesv1.Resource("certificatesigningrequests"): (*Plugin).admitCSR,
+	certificatesv1.Resource("podcertificaterequests"):     (*Plugin).admitPodRequest,
 }
 
 // Admit implements admission.MutationInterface; it changes nothing.

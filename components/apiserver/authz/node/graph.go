@@ -3,6 +3,7 @@ package node
 import (
 	"sync"
 
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -19,6 +20,7 @@ const (
 	serviceAccount
 	resourceClaim
 	resourceSlice
+	podRequest // PodCertificateRequest
 	pod
 )
 
@@ -217,6 +219,20 @@ func (a *Authorizer) SliceChanged(old, new *resourcev1.ResourceSlice) bool {
 		name, to = new.Name, deref(new.Spec.NodeName)
 	}
 	a.graph.move(ref{kind: resourceSlice, name: name}, from, to)
+	return old == nil || new == nil || from != to
+}
+
+// PodRequestChanged tells of a change of a PodCertificateRequest.
+func (a *Authorizer) PodRequestChanged(old, new *certificatesv1beta1.PodCertificateRequest) bool {
+	var r ref
+	var from, to string
+	if old != nil {
+		r, from = ref{podRequest, old.Namespace, old.Name}, string(old.Spec.NodeName)
+	}
+	if new != nil {
+		r, to = ref{podRequest, new.Namespace, new.Name}, string(new.Spec.NodeName)
+	}
+	a.graph.move(r, from, to)
 	return old == nil || new == nil || from != to
 }
 

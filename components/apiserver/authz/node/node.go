@@ -91,15 +91,16 @@ var byResource = map[schema.GroupResource]decider{
 		}
 		return get(claim)(a, node, r)
 	},
-	{Resource: "persistentvolumes"}:                          get(volume),
-	{Group: "storage.k8s.io", Resource: "volumeattachments"}: get(attachment),
-	{Group: "resource.k8s.io", Resource: "resourceclaims"}:   get(resourceClaim),
-	{Group: "resource.k8s.io", Resource: "resourceslices"}:   decideSlice,
-	{Resource: "serviceaccounts"}:                            decideToken,
-	{Group: "coordination.k8s.io", Resource: "leases"}:       decideLease,
-	{Group: "storage.k8s.io", Resource: "csinodes"}:          decideCSINode,
-	{Resource: "nodes"}:                                      decideNode,
-	{Resource: "pods"}:                                       decidePod,
+	{Resource: "persistentvolumes"}:                                    get(volume),
+	{Group: "storage.k8s.io", Resource: "volumeattachments"}:           get(attachment),
+	{Group: "resource.k8s.io", Resource: "resourceclaims"}:             get(resourceClaim),
+	{Group: "resource.k8s.io", Resource: "resourceslices"}:             decideSlice,
+	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: decidePodRequest,
+	{Resource: "serviceaccounts"}:                                      decideToken,
+	{Group: "coordination.k8s.io", Resource: "leases"}:                 decideLease,
+	{Group: "storage.k8s.io", Resource: "csinodes"}:                    decideCSINode,
+	{Resource: "nodes"}:                                                decideNode,
+	{Resource: "pods"}:                                                 decidePod,
 }
 
 // needed allows when there is a path from the node to the object.
@@ -178,6 +179,24 @@ func decideSlice(a *Authorizer, node string, r authorizer.Attributes) (authorize
 	return noOpinion,
 		"only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, " +
 			"deletecollection"
+}
+
+func decidePodRequest(a *Authorizer, node string, r authorizer.Attributes) (authorizer.Decision, string) {
+	if r.GetSubresource() != "" {
+		return noOpinion, "nodes may not access the status subresource of PodCertificateRequests"
+	}
+	switch r.GetVerb() {
+	case "create": // NodeRestriction looks at the content
+		return allow, ""
+	case "get":
+		return a.needed(podRequest, node, r)
+	case "list", "watch":
+		if selects(r, "spec.nodeName", node) {
+			return allow, ""
+		}
+		return noOpinion, "can only list/watch podcertificaterequests with nodeName field selector"
+	}
+	return noOpinion, "nodes may not " + r.GetVerb() + " podcertificaterequests"
 }
 
 // ownVerbs are what a kubelet may do to the objects that carry its node's name.

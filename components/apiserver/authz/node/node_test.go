@@ -4,10 +4,12 @@ import (
 	"context"
 	"testing"
 
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -45,6 +47,11 @@ func withClaim(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
+func podRequestOf(nodeName types.NodeName) *certificatesv1beta1.PodCertificateRequest {
+	return &certificatesv1beta1.PodCertificateRequest{ObjectMeta: meta("ns", "r"),
+		Spec: certificatesv1beta1.PodCertificateRequestSpec{NodeName: nodeName}}
+}
+
 func fixture() *Authorizer {
 	a := New(func(r authorizer.Attributes) bool { return r.GetResource() == "services" && r.IsReadOnly() })
 	a.PodChanged(nil, newPod("web", "n1"))
@@ -61,6 +68,7 @@ func fixture() *Authorizer {
 			ControllerPublishSecretRef: &corev1.SecretReference{Namespace: "storage", Name: "controller"},
 		}},
 	}})
+	a.PodRequestChanged(nil, podRequestOf("n1"))
 	a.AttachmentChanged(nil, &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"),
 		Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}})
 	return a
@@ -78,11 +86,19 @@ func ask(nodeName, verb, group, resource, sub, namespace, name, selector string)
 }
 
 func TestAuthorize(t *testing.T) {
+	const certs, requests = "certificates.k8s.io", "podcertificaterequests"
 	for _, tt := range []struct {
 		name string
 		a    authorizer.AttributesRecord
 		want bool
 	}{
+		{"own pod request", ask("n1", "get", certs, requests, "", "ns", "r", ""), true},
+		{"pod request of another node", ask("n2", "get", certs, requests, "", "ns", "r", ""), false},
+		{"new pod request", ask("n1", "create", certs, requests, "", "ns", "", ""), true},
+		{"own pod requests", ask("n1", "watch", certs, requests, "", "", "", "spec.nodeName=n1"), true},
+		{"all pod requests", ask("n1", "list", certs, requests, "", "", "", ""), false},
+		{"change a pod request", ask("n1", "update", certs, requests, "", "ns", "r", ""), false},
+		{"sign a pod request", ask("n1", "update", certs, requests, "status", "ns", "r", ""), false},
 		{"secret of a volume", ask("n1", "get", "", "secrets", "", "ns", "vol", ""), true},
 		{"secret of another node's pod", ask("n2", "get", "", "secrets", "", "ns", "vol", ""), false},
 		{"watch one secret", ask("n1", "watch", "", "secrets", "", "ns", "vol", ""), true},
@@ -182,6 +198,7 @@ func TestGraphFollows(t *testing.T) {
 	a.PodChanged(static, nil)
 	va := &storagev1.VolumeAttachment{ObjectMeta: meta("", "va"), Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"}}
 	a.AttachmentChanged(va, nil)
+	a.PodRequestChanged(podRequestOf("n1"), nil)
 	if len(a.graph.needs) != 0 || len(a.graph.pods) != 0 {
 		t.Errorf("left behind: %v %v", a.graph.needs, a.graph.pods)
 	}

@@ -74,6 +74,9 @@ func NodeRules(f Features) []rbacv1.PolicyRule {
 	if f.TrustBundles {
 		rules = append(rules, rule(read, certificates, "clustertrustbundles"))
 	}
+	if f.PodCertificates {
+		rules = append(rules, rule(read+" create", certificates, "podcertificaterequests"))
+	}
 	return append(rules, rule("get", core, "serviceaccounts"))
 }
 

@@ -29,6 +29,9 @@ func controllers(f Features) []controller {
 	if f.TrustBundles {
 		all = append(all, bundlePublisher())
 	}
+	if f.PodCertificates {
+		all = append(all, podRequestCleaner())
+	}
 	if f.DeviceTaintRules {
 		at := slices.IndexFunc(all, func(c controller) bool { return c.name == "device-taint-eviction-controller" })
 		all[at].rules = append(all[at].rules, rule(read, dynamicDevices, "devicetaintrules"),
@@ -191,6 +194,12 @@ func bundlePublisher() controller {
 	return controller{"kube-apiserver-serving-clustertrustbundle-publisher", []rbacv1.PolicyRule{
 		named(rule("attest", certificates, "signers"), "kubernetes.io/kube-apiserver-serving"),
 		rule("create update delete list watch", certificates, "clustertrustbundles"), eventsRule()}}
+}
+
+// podRequestCleaner deletes requests for certificates of pods that have had their time.
+func podRequestCleaner() controller {
+	return controller{"podcertificaterequestcleaner", []rbacv1.PolicyRule{
+		rule(read+" delete", certificates, "podcertificaterequests"), eventsRule()}}
 }
 
 // storageMigrator applies nothing to each object, which writes it as it is stored today. Creating is what applying to

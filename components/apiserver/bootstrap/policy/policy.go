@@ -138,6 +138,7 @@ func account(name string) rbacv1.Subject {
 type Features struct {
 	StorageMigration bool // of stored objects, by a controller
 	TrustBundles     bool // of certificates, which all nodes and service accounts may read
+	PodCertificates  bool // which kubelets request, and a controller cleans up after
 	DeviceTaintRules bool // which the scheduler reads, and a controller evicts by
 	// NoFlagz and NoStatusz leave out pages that monitoring may read.
 	NoFlagz, NoStatusz bool

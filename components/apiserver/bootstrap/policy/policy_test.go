@@ -61,7 +61,7 @@ func anys[T any](list []T) []any {
 }
 
 // everything is every feature.
-var everything = Features{StorageMigration: true, TrustBundles: true, DeviceTaintRules: true}
+var everything = Features{StorageMigration: true, TrustBundles: true, PodCertificates: true, DeviceTaintRules: true}
 
 func TestPolicyIsSound(t *testing.T) {
 	roles := map[string]bool{}

@@ -27,6 +27,9 @@ type Deps struct {
 	// ScaleToZero lets autoscalers have 0 minReplicas.
 	ScaleToZero bool
 
+	// Pods are the features of pods that are on although they are off by default.
+	Pods PodFeatures
+
 	// NominateBound lets pods that have a node be nominated for others.
 	NominateBound bool
 
@@ -67,6 +70,16 @@ type Deps struct {
 		r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	SelfSubjectRulesReview func(ctx context.Context,
 		r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error)
+}
+
+// PodFeatures are what pods, and templates of pods, may say only where the gate of it is on.
+type PodFeatures struct {
+	// StopSignals lets a container name the signal that stops it (KEP-4960).
+	StopSignals bool
+	// TrustBundles lets volumes project ClusterTrustBundles (KEP-3257).
+	TrustBundles bool
+	// Certificates lets volumes project certificates that the kubelet requests for the pod (KEP-4317).
+	Certificates bool
 }
 
 func (d Deps) Now() time.Time {

@@ -45,13 +45,13 @@ func daemonSets(deps api.Deps) *api.Kind {
 		FieldAnnotations: []string{appsv1.DeprecatedTemplateGeneration},
 		Check:            CheckDaemonSet,
 		Strategy: api.Strategy[*appsv1.DaemonSet]{
-			PrepareCreate: daemonSetTemplate.Create(func(ctx context.Context, d *appsv1.DaemonSet) {
+			PrepareCreate: daemonSetTemplate.Create(deps.Pods, func(ctx context.Context, d *appsv1.DaemonSet) {
 				daemonSetParts.Create(ctx, d)
 				if TemplateGeneration(d) < 1 {
 					SetTemplateGeneration(d, 1)
 				}
 			}),
-			PrepareUpdate: daemonSetTemplate.Update(func(ctx context.Context, new, old *appsv1.DaemonSet) {
+			PrepareUpdate: daemonSetTemplate.Update(deps.Pods, func(ctx context.Context, new, old *appsv1.DaemonSet) {
 				daemonSetParts.Update(ctx, new, old)
 				n := TemplateGeneration(old)
 				if !apiequality.Semantic.DeepEqual(new.Spec.Template, old.Spec.Template) {

@@ -47,8 +47,8 @@ func deployments(deps api.Deps) *api.Kind {
 				DefaultDeploymentExtensions),
 		},
 		Strategy: api.Strategy[*appsv1.Deployment]{
-			PrepareCreate: deploymentTemplate.Create(deploymentParts.Create),
-			PrepareUpdate: deploymentTemplate.Update(func(ctx context.Context, new, old *appsv1.Deployment) {
+			PrepareCreate: deploymentTemplate.Create(deps.Pods, deploymentParts.Create),
+			PrepareUpdate: deploymentTemplate.Update(deps.Pods, func(ctx context.Context, new, old *appsv1.Deployment) {
 				deploymentParts.Update(ctx, new, old)
 				// A change of annotations is one that the controller has to carry to replica sets.
 				if new.Generation == old.Generation &&

@@ -37,8 +37,8 @@ func replicaSets(deps api.Deps) *api.Kind {
 				DefaultReplicaSetExtensions),
 		},
 		Strategy: api.Strategy[*appsv1.ReplicaSet]{
-			PrepareCreate:       replicaSetTemplate.Create(replicaSetParts.Create),
-			PrepareUpdate:       replicaSetTemplate.Update(replicaSetParts.Update),
+			PrepareCreate:       replicaSetTemplate.Create(deps.Pods, replicaSetParts.Create),
+			PrepareUpdate:       replicaSetTemplate.Update(deps.Pods, replicaSetParts.Update),
 			Validate:            api.OfObject(rules.ValidateReplicaSet),
 			ValidateUpdate:      api.OfChange(rules.ValidateReplicaSetUpdate),
 			Warnings:            api.OfChange(replicaSetTemplate.Warnings),

@@ -39,11 +39,11 @@ func statefulSets(deps api.Deps) *api.Kind {
 			api.FormerVersion(appsv1beta1.SchemeGroupVersion, StatefulSetFromV1beta1, DefaultStatefulSetV1beta1),
 		},
 		Strategy: api.Strategy[*appsv1.StatefulSet]{
-			PrepareCreate: statefulSetTemplate.Create(func(ctx context.Context, s *appsv1.StatefulSet) {
+			PrepareCreate: statefulSetTemplate.Create(deps.Pods, func(ctx context.Context, s *appsv1.StatefulSet) {
 				DropDisabled(s, nil)
 				statefulSetParts.Create(ctx, s)
 			}),
-			PrepareUpdate: statefulSetTemplate.Update(func(ctx context.Context, new, old *appsv1.StatefulSet) {
+			PrepareUpdate: statefulSetTemplate.Update(deps.Pods, func(ctx context.Context, new, old *appsv1.StatefulSet) {
 				DropDisabled(new, old)
 				statefulSetParts.Update(ctx, new, old)
 			}),

@@ -49,8 +49,8 @@ func cronJobs(deps api.Deps) *api.Kind {
 		Default: DefaultCronJob,
 		Former:  []api.Version{api.FormerTwin[*batchv1beta1.CronJob](batchv1beta1.SchemeGroupVersion, DefaultCronJob)},
 		Strategy: api.Strategy[*batchv1.CronJob]{
-			PrepareCreate:       cronJobTemplate.Create(cronJobParts.Create),
-			PrepareUpdate:       cronJobTemplate.Update(cronJobParts.Update),
+			PrepareCreate:       cronJobTemplate.Create(deps.Pods, cronJobParts.Create),
+			PrepareUpdate:       cronJobTemplate.Update(deps.Pods, cronJobParts.Update),
 			Validate:            api.OfObject(rules.ValidateCronJob),
 			ValidateUpdate:      api.OfChange(rules.ValidateCronJobUpdate),
 			Warnings:            api.OfChange(cronJobWarnings),

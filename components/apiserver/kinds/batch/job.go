@@ -39,11 +39,11 @@ func jobs(deps api.Deps) *api.Kind {
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: DefaultJob,
 		Strategy: api.Strategy[*batchv1.Job]{
-			PrepareCreate: jobTemplate.Create(func(ctx context.Context, j *batchv1.Job) {
+			PrepareCreate: jobTemplate.Create(deps.Pods, func(ctx context.Context, j *batchv1.Job) {
 				GenerateSelector(j)
 				jobParts.Create(ctx, j)
 			}),
-			PrepareUpdate:       jobTemplate.Update(jobParts.Update),
+			PrepareUpdate:       jobTemplate.Update(deps.Pods, jobParts.Update),
 			Validate:            api.OfObject(rules.ValidateJob),
 			ValidateAmong:       api.WholeFirst(rules.ValidateJobUpdate, rules.ValidateJobChange),
 			Warnings:            api.OfChange(jobTemplate.Warnings),

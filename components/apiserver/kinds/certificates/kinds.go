@@ -1,5 +1,5 @@
-// Package certificates holds the kinds of certificate signing requests and trust bundles: their rows, validation and
-// cells. It is pure.
+// Package certificates holds the kinds of certificate signing requests, trust bundles and pods' certificate requests:
+// their rows, validation and cells. It is pure.
 package certificates
 
 import "quintet.dev/quintet/components/apiserver/kinds/api"
@@ -9,5 +9,6 @@ func Kinds(deps api.Deps) []*api.Kind {
 	return []*api.Kind{
 		certificateSigningRequests(deps),
 		clusterTrustBundles(),
+		podCertificateRequests(deps),
 	}
 }

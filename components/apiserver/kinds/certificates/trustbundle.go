@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
@@ -15,6 +14,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
@@ -70,38 +70,23 @@ func BundleNames(b *trustBundle) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
 	if b.GenerateName != "" {
-		for _, msg := range bundleName(b.Spec.SignerName, b.GenerateName, true) {
+		for _, msg := range checks.TrustBundleName(b.Spec.SignerName, b.GenerateName, true) {
 			errs = append(errs, field.Invalid(path.Child("generateName"), b.GenerateName, msg))
 		}
 	}
 	if b.Name != "" {
-		for _, msg := range bundleName(b.Spec.SignerName, b.Name, false) {
+		for _, msg := range checks.TrustBundleName(b.Spec.SignerName, b.Name, false) {
 			errs = append(errs, field.Invalid(path.Child("name"), b.Name, msg))
 		}
 	}
 	return errs
 }
 
-func bundleName(signer, name string, prefix bool) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{"ClusterTrustBundle without signer name must not have \":\" in its name"}
-		}
-		return validation.NameIsDNSSubdomain(name, prefix)
-	}
-	begin := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, ok := strings.CutPrefix(name, begin)
-	if !ok {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, begin)}
-	}
-	return validation.NameIsDNSSubdomain(rest, prefix)
-}
-
 func bundleSigner(b *trustBundle) field.ErrorList {
 	if b.Spec.SignerName == "" {
 		return nil
 	}
-	return validateSignerName(field.NewPath("spec", "signerName"), b.Spec.SignerName)
+	return checks.SignerName(b.Spec.SignerName, field.NewPath("spec", "signerName"))
 }
 
 // bundlePEM checks that there are certificates of authorities, each once, and nothing else. Text between them is none.

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -78,7 +76,7 @@ func validate(c, old *certificatesv1.CertificateSigningRequest) field.ErrorList 
 		errs = append(errs, field.Invalid(path.Child("signerName"), c.Spec.SignerName,
 			"the legacy signerName is not allowed via this API version"))
 	} else {
-		errs = append(errs, validateSignerName(path.Child("signerName"), c.Spec.SignerName)...)
+		errs = append(errs, checks.SignerName(c.Spec.SignerName, path.Child("signerName"))...)
 	}
 	if s := c.Spec.ExpirationSeconds; s != nil && *s < minExpiration {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s,
@@ -256,51 +254,4 @@ func parseChain(data []byte) error {
 		return errors.New("must contain at least one CERTIFICATE PEM block")
 	}
 	return nil
-}
-
-// Bounds of the name of a signer: a domain, a slash, and what can be the name of a resource with its namespace.
-const (
-	maxSignerDomain = utilvalidation.DNS1123SubdomainMaxLength
-	maxSignerName   = maxSignerDomain + 1 + utilvalidation.DNS1123SubdomainMaxLength +
-		utilvalidation.DNS1123LabelMaxLength + 1
-)
-
-// validateSignerName checks the name of a signer: a domain, a slash, and a path of dot-separated labels. Of each, the
-// first fault is told.
-func validateSignerName(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	segments := strings.Split(name, "/")
-	if len(segments) != 2 {
-		return field.ErrorList{field.Invalid(path, name,
-			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	if len(segments[0]) > maxSignerDomain {
-		errs = append(errs, field.TooLong(path, "", maxSignerDomain))
-	}
-	errs = append(errs, validateLabels(path, segments[0], utilvalidation.IsDNS1123Label)...)
-	if !strings.Contains(segments[0], ".") {
-		errs = append(errs, field.Invalid(path, segments[0],
-			"should be a domain with at least two segments separated by dots"))
-	}
-	errs = append(errs, validateLabels(path, segments[1], utilvalidation.IsDNS1123Subdomain)...)
-	if len(name) > maxSignerName {
-		errs = append(errs, field.TooLong(path, "", maxSignerName))
-	}
-	return errs
-}
-
-func validateLabels(path *field.Path, segment string, check func(string) []string) field.ErrorList {
-	var errs field.ErrorList
-	for label := range strings.SplitSeq(segment, ".") {
-		for _, msg := range check(label) {
-			errs = append(errs, field.Invalid(path, segment, fmt.Sprintf("validating label %q: %s", label, msg)))
-		}
-		if len(errs) > 0 {
-			break
-		}
-	}
-	return errs
 }

@@ -50,8 +50,8 @@ func replicationControllers(deps api.Deps) *api.Kind {
 		Hub:        corev1.SchemeGroupVersion,
 		Default:    DefaultController,
 		Strategy: api.Strategy[*corev1.ReplicationController]{
-			PrepareCreate:       controllerTemplate.Create(controllerParts.Create),
-			PrepareUpdate:       controllerTemplate.Update(controllerParts.Update),
+			PrepareCreate:       controllerTemplate.Create(deps.Pods, controllerParts.Create),
+			PrepareUpdate:       controllerTemplate.Update(deps.Pods, controllerParts.Update),
 			Validate:            api.OfObject(rules.ValidateController),
 			ValidateUpdate:      api.OfChange(rules.ValidateControllerUpdate),
 			Warnings:            api.OfChange(controllerWarnings),
@@ -93,9 +93,10 @@ func podTemplates(deps api.Deps) *api.Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: DefaultPodTemplate,
 		Strategy: api.Strategy[*corev1.PodTemplate]{
-			PrepareCreate: podTemplateTemplate.Create(
-				func(_ context.Context, t *corev1.PodTemplate) { t.Generation = 1 }),
-			PrepareUpdate: podTemplateTemplate.Update(func(_ context.Context, new, old *corev1.PodTemplate) {
+			PrepareCreate: podTemplateTemplate.Create(deps.Pods, func(_ context.Context, t *corev1.PodTemplate) {
+				t.Generation = 1
+			}),
+			PrepareUpdate: podTemplateTemplate.Update(deps.Pods, func(_ context.Context, new, old *corev1.PodTemplate) {
 				if !apiequality.Semantic.DeepEqual(new.Template, old.Template) {
 					new.Generation = old.Generation + 1
 				}

@@ -23,7 +23,7 @@ var podParts = api.Parts[*corev1.Pod, corev1.PodSpec, corev1.PodStatus]{
 }
 
 func pods(deps api.Deps) *api.Kind {
-	rules := podspec.RulesOf(deps)
+	rules, parts := podspec.RulesOf(deps), partsOfPods{deps.Pods}
 	return api.Define(api.Row[*corev1.Pod]{
 		Name: "Pod", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"},
 		Hub:     corev1.SchemeGroupVersion,
@@ -31,12 +31,12 @@ func pods(deps api.Deps) *api.Kind {
 		Strategy: api.Strategy[*corev1.Pod]{
 			Meta: api.MetaAll,
 			PrepareCreate: func(ctx context.Context, p *corev1.Pod) {
-				for _, text := range podspec.PrepareCreate(p, deps.Now()) {
+				for _, text := range podspec.PrepareCreate(deps.Pods, p, deps.Now()) {
 					warning.AddWarning(ctx, "", text)
 				}
 			},
 			PrepareUpdate: func(ctx context.Context, new, old *corev1.Pod) {
-				podspec.DropDisabled(&new.Spec, &old.Spec)
+				podspec.DropDisabled(deps.Pods, &new.Spec, &old.Spec)
 				podParts.Update(ctx, new, old)
 			},
 			Validate:            api.OfObject(rules.ValidateCreate),
@@ -59,7 +59,7 @@ func pods(deps api.Deps) *api.Kind {
 			api.Handled("attach", "create", "get"),
 			{Name: "binding", Verbs: []string{"create"}, Body: corev1.SchemeGroupVersion.WithKind("Binding")},
 			{Name: "ephemeralcontainers", Verbs: api.ReadWriteVerbs(), Strategy: podStrategy(api.Strategy[*corev1.Pod]{
-				PrepareUpdate: prepareEphemeral,
+				PrepareUpdate: parts.ephemeral,
 				ValidateAmong: metaFirst(rules.ValidateEphemeralUpdate),
 			})},
 			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
@@ -68,7 +68,7 @@ func pods(deps api.Deps) *api.Kind {
 			api.Handled("portforward", "create", "get"),
 			api.Handled("proxy", "create", "delete", "get", "patch", "update"),
 			{Name: "resize", Verbs: api.ReadWriteVerbs(), Strategy: podStrategy(api.Strategy[*corev1.Pod]{
-				PrepareUpdate: prepareResize,
+				PrepareUpdate: parts.resize,
 				ValidateAmong: metaFirst(rules.ValidateResize),
 			})},
 		},
@@ -146,16 +146,19 @@ func prepareStatus(ctx context.Context, new, old *corev1.Pod) {
 	podspec.KeepObserved(&new.Status, &old.Status)
 }
 
-// prepareEphemeral takes nothing of new but its ephemeral containers.
-func prepareEphemeral(_ context.Context, new, old *corev1.Pod) {
+// partsOfPods prepares updates of subresources that write a part of the spec.
+type partsOfPods struct{ on api.PodFeatures }
+
+// ephemeral takes nothing of new but its ephemeral containers.
+func (s partsOfPods) ephemeral(_ context.Context, new, old *corev1.Pod) {
 	wanted := new.Spec.EphemeralContainers
 	restore(new, old)
 	new.Spec.EphemeralContainers = wanted
-	bumpPod(new, old)
+	s.bump(new, old)
 }
 
-// prepareResize takes nothing of new but the resources and resize policies of its containers.
-func prepareResize(_ context.Context, new, old *corev1.Pod) {
+// resize takes nothing of new but the resources and resize policies of its containers.
+func (s partsOfPods) resize(_ context.Context, new, old *corev1.Pod) {
 	containers, inits, whole := new.Spec.Containers, new.Spec.InitContainers, new.Spec.Resources
 	if len(containers) != len(old.Spec.Containers) || len(inits) != len(old.Spec.InitContainers) {
 		return // which validation refuses
@@ -166,7 +169,7 @@ func prepareResize(_ context.Context, new, old *corev1.Pod) {
 	if whole != nil || old.Spec.Resources != nil {
 		new.Spec.Resources = whole
 	}
-	bumpPod(new, old)
+	s.bump(new, old)
 }
 
 // restore makes new the old pod again, but for the metadata that writes of a status leave alone as well.
@@ -176,9 +179,9 @@ func restore(new, old *corev1.Pod) {
 	metav1.ResetObjectMetaForStatus(new, old)
 }
 
-// bumpPod drops what belongs to features that are off, and raises the generation if something still changes.
-func bumpPod(new, old *corev1.Pod) {
-	podspec.DropDisabled(&new.Spec, &old.Spec)
+// bump drops what belongs to features that are off, and raises the generation if something still changes.
+func (s partsOfPods) bump(new, old *corev1.Pod) {
+	podspec.DropDisabled(s.on, &new.Spec, &old.Spec)
 	if !equality.Semantic(&new.Spec, &old.Spec) {
 		new.Generation = old.Generation + 1
 	}

@@ -68,7 +68,7 @@ func TestEphemeralStopSignal(t *testing.T) {
 		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: "e", Lifecycle: &corev1.Lifecycle{StopSignal: ptr.To(corev1.SIGTERM)},
 		}}}
-	if prepareEphemeral(t.Context(), obj, old); obj.Spec.EphemeralContainers[0].Lifecycle != nil ||
+	if (partsOfPods{}).ephemeral(t.Context(), obj, old); obj.Spec.EphemeralContainers[0].Lifecycle != nil ||
 		obj.Generation != 2 {
 		t.Errorf("got %+v", obj)
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 func appArmorOf(kind corev1.AppArmorProfileType, local *string) *corev1.AppArmorProfile {
@@ -64,7 +66,7 @@ func TestAppArmorAnnotations(t *testing.T) {
 	} {
 		p := annotated(tc.annotation, tc.whole, tc.own)
 		template := &corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: *p.Spec.DeepCopy()}
-		warnings := PrepareCreate(p, time.Time{})
+		warnings := PrepareCreate(api.PodFeatures{}, p, time.Time{})
 		told := slices.DeleteFunc(TemplateWarnings(template, field.NewPath("template")),
 			func(s string) bool { return !strings.Contains(s, "apparmor") })
 		got := ""

@@ -1,11 +1,15 @@
 package podspec
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
 
-// DropDisabled removes what belongs to features that Kubernetes 1.36 has turned off by default, unless old (nil on
-// create) has the same. Objects that another server with more features wrote are kept as they are.
-func DropDisabled(new, old *corev1.PodSpec) {
-	if old == nil || !usesStopSignals(old) {
+	"quintet.dev/quintet/components/apiserver/kinds/api"
+)
+
+// DropDisabled removes what belongs to features that are off, unless old (nil on create) has the same. Objects that
+// another server with more features wrote are kept as they are.
+func DropDisabled(on api.PodFeatures, new, old *corev1.PodSpec) {
+	if !on.StopSignals && (old == nil || !usesStopSignals(old)) {
 		eachLifecycle(new, dropStopSignal) // KEP-4960
 	}
 	if old == nil || old.SchedulingGroup == nil {
@@ -16,10 +20,10 @@ func DropDisabled(new, old *corev1.PodSpec) {
 			p.Sources = nil // as upstream leaves it behind
 		}
 	}
-	if old == nil || !usesProjection(old, hasTrustBundle) {
+	if !on.TrustBundles && (old == nil || !usesProjection(old, hasTrustBundle)) {
 		eachProjection(new, func(p *corev1.VolumeProjection) { p.ClusterTrustBundle = nil }) // KEP-3257
 	}
-	if old == nil || !usesProjection(old, hasPodCertificate) {
+	if !on.Certificates && (old == nil || !usesProjection(old, hasPodCertificate)) {
 		eachProjection(new, func(p *corev1.VolumeProjection) { p.PodCertificate = nil }) // KEP-4317
 	}
 }

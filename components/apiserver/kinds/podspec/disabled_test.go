@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestDropDisabled: what features that are off would need goes, unless the object has something of it already.
@@ -48,14 +50,14 @@ func TestDropDisabled(t *testing.T) {
 	} {
 		for old, want := range map[*spec]*spec{nil: &c.want, {}: &c.want, &c.old: &c.has} {
 			got := c.new.DeepCopy()
-			if DropDisabled(got, old); !reflect.DeepEqual(got, want) {
+			if DropDisabled(api.PodFeatures{}, got, old); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, from %+v: got %+v, want %+v", name, old, got, want)
 			}
 		}
 	}
 	ephemeral := &spec{EphemeralContainers: []corev1.EphemeralContainer{
 		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Lifecycle: stop.DeepCopy()}}}}
-	if DropDisabled(ephemeral, &spec{}); ephemeral.EphemeralContainers[0].Lifecycle != nil {
+	if DropDisabled(api.PodFeatures{}, ephemeral, &spec{}); ephemeral.EphemeralContainers[0].Lifecycle != nil {
 		t.Errorf("an ephemeral container keeps %+v", ephemeral.EphemeralContainers[0].Lifecycle)
 	}
 }

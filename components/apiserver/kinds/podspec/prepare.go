@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/util/qos"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // gatedMessage is what upstream's API server says of a pod with scheduling gates.
@@ -17,8 +19,8 @@ func Terminal(p *corev1.Pod) bool {
 }
 
 // PrepareCreate gives a new pod the status in which every pod starts. It returns warnings about what it had to change.
-func PrepareCreate(p *corev1.Pod, now time.Time) []string {
-	DropDisabled(&p.Spec, nil)
+func PrepareCreate(on api.PodFeatures, p *corev1.Pod, now time.Time) []string {
+	DropDisabled(on, &p.Spec, nil)
 	p.Generation = 1
 	// A class of service that the client gives is taken: the one thing of the status that is.
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.GetPodQOS(p)}

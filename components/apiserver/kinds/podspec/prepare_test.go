@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestPrepareCreate: a pod starts pending, in generation 1, and says if it waits for gates.
@@ -49,7 +51,7 @@ func TestPrepareCreate(t *testing.T) {
 		p := minimal()
 		c.change(p)
 		c.want.Phase = "Pending"
-		if warnings := PrepareCreate(p, now); len(warnings) > 0 {
+		if warnings := PrepareCreate(api.PodFeatures{}, p, now); len(warnings) > 0 {
 			t.Errorf("%s: %q", name, warnings)
 		}
 		if !reflect.DeepEqual(p.Status, c.want) || p.Generation != 1 {
@@ -102,7 +104,7 @@ func TestMergeMatchLabelKeys(t *testing.T) {
 			PreferredDuringSchedulingIgnoredDuringExecution: may()}}
 	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{LabelSelector: base(),
 		MatchLabelKeys: texts{"a", "none"}}, {MatchLabelKeys: texts{"a"}}}
-	PrepareCreate(p, time.Time{})
+	PrepareCreate(api.PodFeatures{}, p, time.Time{})
 	a, b := p.Spec.Affinity.PodAffinity, p.Spec.Affinity.PodAntiAffinity
 	for name, got := range map[string]*metav1.LabelSelector{
 		"required":       a.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector,

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
 // TestTemplates: what holds for templates and not for pods, and the other way round.
@@ -113,8 +115,8 @@ func TestTemplated(t *testing.T) {
 		return &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: s}}
 	}
 	calls := 0
-	create := hooks.Create(func(context.Context, object) { calls++ })
-	update := hooks.Update(func(context.Context, object, object) { calls++ })
+	create := hooks.Create(api.PodFeatures{}, func(context.Context, object) { calls++ })
+	update := hooks.Update(api.PodFeatures{}, func(context.Context, object, object) { calls++ })
 	for _, c := range []struct {
 		name    string
 		old     object

@@ -28,24 +28,25 @@ type Templated[P interface {
 }
 
 // Create makes a PrepareCreate that drops features which are off, and then does the rest.
-func (t Templated[P]) Create(rest func(context.Context, P)) func(context.Context, P) {
+func (t Templated[P]) Create(on api.PodFeatures, rest func(context.Context, P)) func(context.Context, P) {
 	return func(ctx context.Context, obj P) {
 		if template := t.Template(obj); template != nil {
-			DropDisabled(&template.Spec, nil)
+			DropDisabled(on, &template.Spec, nil)
 		}
 		rest(ctx, obj)
 	}
 }
 
 // Update makes a PrepareUpdate in the same way.
-func (t Templated[P]) Update(rest func(context.Context, P, P)) func(context.Context, P, P) {
+func (t Templated[P]) Update(on api.PodFeatures,
+	rest func(context.Context, P, P)) func(context.Context, P, P) {
 	return func(ctx context.Context, new, old P) {
 		if template := t.Template(new); template != nil {
 			var was *corev1.PodSpec
 			if before := t.Template(old); before != nil {
 				was = &before.Spec
 			}
-			DropDisabled(&template.Spec, was)
+			DropDisabled(on, &template.Spec, was)
 		}
 		rest(ctx, new, old)
 	}

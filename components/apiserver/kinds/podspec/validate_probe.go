@@ -64,6 +64,9 @@ func validateLifecycle(l *corev1.Lifecycle, s *corev1.PodSpec, at *field.Path) f
 				s.TerminationGracePeriodSeconds, at.Child(hook.name))...)
 		}
 	}
+	if l.StopSignal != nil {
+		errs = append(errs, stopSignal(*l.StopSignal, s.OS, at.Child("stopSignal"))...)
+	}
 	return errs
 }
 

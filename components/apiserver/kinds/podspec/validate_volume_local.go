@@ -122,8 +122,7 @@ func validateProjected(p *corev1.ProjectedVolumeSource, old *oldState, path *fie
 	return v.errs
 }
 
-// source checks one source. Sources of types that no feature of this version turns on were dropped before; a source of
-// no type is nothing.
+// source checks one source. Sources of features that are off were dropped before; a source of no type is nothing.
 func (v *projection) source(s *corev1.VolumeProjection, at *field.Path) {
 	n := 0
 	if s.Secret != nil {
@@ -145,6 +144,14 @@ func (v *projection) source(s *corev1.VolumeProjection, at *field.Path) {
 	if s.ServiceAccountToken != nil {
 		n++
 		v.token(s.ServiceAccountToken, at.Child("serviceAccountToken"))
+	}
+	if s.ClusterTrustBundle != nil {
+		n++
+		v.trustBundle(s.ClusterTrustBundle, at.Child("clusterTrustBundlePEM")) // upstream's path of it
+	}
+	if s.PodCertificate != nil {
+		n++
+		v.certificate(s.PodCertificate, at.Child("podCertificate"))
 	}
 	if n > 1 {
 		v.errs = append(v.errs, field.Forbidden(at, "may not specify more than 1 volume type per source"))

@@ -62,6 +62,27 @@ func (f writtenFile) String() string {
 	return fmt.Sprintf("%q (%s)", f.path, f.source)
 }
 
+func bundleFile(b *corev1.ClusterTrustBundleProjection) writtenFile {
+	of := b.SignerName
+	if b.Name != nil {
+		of = b.Name
+	}
+	if of == nil {
+		return writtenFile{b.Path, "ClusterTrustBundle"}
+	}
+	return writtenFile{b.Path, fmt.Sprintf("ClusterTrustBundle %q", *of)}
+}
+
+func certificateFiles(c *corev1.PodCertificateProjection) []writtenFile {
+	var out []writtenFile
+	for _, path := range []string{c.CredentialBundlePath, c.KeyPath, c.CertificateChainPath} {
+		if path != "" {
+			out = append(out, writtenFile{path, fmt.Sprintf("PodCertificate %q", c.SignerName)})
+		}
+	}
+	return out
+}
+
 // overlaps warns of files that would have to be directories as well.
 func (w *warner) overlaps(v *corev1.Volume) {
 	var files []writtenFile
@@ -85,6 +106,10 @@ func (w *warner) overlaps(v *corev1.Volume) {
 				files = append(files, downwardFiles(s.DownwardAPI.Items, "DownwardAPI")...)
 			case s.ServiceAccountToken != nil:
 				files = append(files, writtenFile{s.ServiceAccountToken.Path, "ServiceAccountToken"})
+			case s.ClusterTrustBundle != nil:
+				files = append(files, bundleFile(s.ClusterTrustBundle))
+			case s.PodCertificate != nil:
+				files = append(files, certificateFiles(s.PodCertificate)...)
 			default:
 				w.add("volume %q (Projected) has no sources provided", v.Name)
 			}

@@ -70,6 +70,10 @@ func TestOverlappingFiles(t *testing.T) {
 	fromPod := func(paths ...string) corev1.VolumeProjection {
 		return corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: files(paths...)}}
 	}
+	name := "b"
+	bundle := corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: &name, Path: "c"}}
+	certificate := corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{SignerName: "a.b/c",
+		CredentialBundlePath: "b", KeyPath: "c/k"}}
 	token := corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "a"}}
 	checkWarnings(t, []specCase{
 		{"beside", config("a", "b", "ab", "c/a", "c/b"), nil},
@@ -90,6 +94,8 @@ func TestOverlappingFiles(t *testing.T) {
 			`volume "v" (Projected): overlapping paths: "a" (ServiceAccountToken) with "a" (ConfigMap "n")`,
 			`volume "v" (Projected): overlapping paths: "a" (ServiceAccountToken) with "a/b" (Secret "n")`,
 			`volume "v" (Projected): overlapping paths: "a" (ServiceAccountToken) with "a/c" (DownwardAPI)`}},
+		{"of certificates", projected(bundle, certificate), texts{
+			`volume "v" (Projected): overlapping paths: "c/k" (PodCertificate "a.b/c") with "c" (ClusterTrustBundle "b")`}},
 		{"of projections beside each other", projected(fromConfig("a"), fromSecret("b"), fromPod("c")), nil},
 		{"source of nothing", projected(corev1.VolumeProjection{}),
 			texts{`volume "v" (Projected) has no sources provided`}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -14,6 +15,7 @@ import (
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -188,6 +190,17 @@ func mayBeOOM(in *container.InspectResponse) bool {
 		in.HostConfig != nil && in.HostConfig.Memory > 0
 }
 
+// signalName is the name of a signal, which images may have as a number, and with or without SIG.
+func signalName(text string) string {
+	if text == "" {
+		return "SIGTERM"
+	}
+	if number, err := strconv.Atoi(text); err == nil {
+		return unix.SignalName(syscall.Signal(number))
+	}
+	return "SIG" + strings.TrimPrefix(strings.ToUpper(text), "SIG")
+}
+
 func translate(in *container.InspectResponse) runtime.Container {
 	labels := in.Config.Labels
 	c := runtime.Container{
@@ -201,6 +214,7 @@ func translate(in *container.InspectResponse) runtime.Container {
 		Created:     parseTime(in.Created),
 		MessageFile: labels[labelMessageFile],
 		User:        in.Config.User,
+		StopSignal:  signalName(in.Config.StopSignal),
 	}
 	if request, err := strconv.ParseInt(labels[labelMemoryRequest], 10, 64); err == nil {
 		c.MemoryRequest = request // a container of an earlier kubelet has no such label

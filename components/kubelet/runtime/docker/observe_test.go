@@ -16,3 +16,12 @@ func TestRemovedContainersAreForgotten(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestSignalName(t *testing.T) {
+	for text, want := range map[string]string{"": "SIGTERM", "SIGUSR1": "SIGUSR1", "quit": "SIGQUIT", "9": "SIGKILL",
+		"RTMIN+3": "SIGRTMIN+3", "999": ""} {
+		if got := signalName(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -179,7 +179,7 @@ func (e *Engine) CreateContainer(_ context.Context, spec *runtime.ContainerSpec)
 		ID: id, Name: spec.Name, SandboxID: spec.SandboxID, Attempt: spec.Attempt, Image: spec.Image,
 		ImageID: spec.ImageID,
 		Hash:    spec.Hash, State: runtime.Created, Created: e.options.Clock.Now(), Resources: spec.Resources,
-		MemoryRequest: spec.MemoryRequest,
+		MemoryRequest: spec.MemoryRequest, StopSignal: cmp.Or(spec.StopSignal, "SIGTERM"),
 	})
 	return id, nil
 }
