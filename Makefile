@@ -21,7 +21,8 @@ VERSION    = $(shell sed -n 's,^\tk8s.io/api v0,v1,p' go.mod)
 COMMIT     = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STATE      = $(shell test -z "$$(git status --porcelain 2>/dev/null)" && echo clean || echo dirty)
 DATE       = $(shell git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
-STAMP      = $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,-X $p.gitVersion=$(VERSION) \
+OWN        = $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
+STAMP      = -X quintet.dev/quintet/internal/release.own=$(OWN) $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,-X $p.gitVersion=$(VERSION) \
 	-X $p.gitMajor=$(word 1,$(subst ., ,$(VERSION:v%=%))) -X $p.gitMinor=$(word 2,$(subst ., ,$(VERSION:v%=%))) \
 	-X $p.gitCommit=$(COMMIT) -X $p.gitTreeState=$(STATE) -X $p.buildDate=$(DATE))
 LINT      := go tool -modfile=.ci/tools/go.mod
@@ -66,8 +67,10 @@ generate: ## Make generated code again
 ##@ Images and clusters
 
 .PHONY: images
-images: build ## Build the image of every component and of the node, skipping what is fresh
-	@images/build
+images: ## Build the image of every component and of the node, skipping what is fresh
+	@mkdir -p bin
+	go build -ldflags "-s -w $(STAMP)" -o bin/ ./cmd/quintet
+	bin/quintet images build
 
 .PHONY: up
 up: images ## Start a cluster: make up NAME=a NODES=3
@@ -94,7 +97,7 @@ robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and chec
 	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
 .PHONY: bench
-bench: images ## Measure ratios in one run
+bench: build images ## Measure ratios in one run
 	bin/quintet bench
 
 ##@ Clean up

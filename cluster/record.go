@@ -19,6 +19,7 @@ type record struct {
 	APIServers int                    `json:"apiServers"`
 	IPFamily   IPFamily               `json:"ipFamily"`
 	Images     map[Component]string   `json:"images,omitempty"`
+	Built      map[Component]string   `json:"built,omitempty"`
 	Args       map[Component][]string `json:"args,omitempty"`
 	Without    map[Component]bool     `json:"without,omitempty"`
 	Files      map[string][]byte      `json:"files,omitempty"` // of nodes
@@ -35,7 +36,7 @@ type record struct {
 
 func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
-		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
+		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Built: c.built, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
@@ -57,6 +58,9 @@ func configOf(ctx context.Context, name string, server *Member) (*config, error)
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image
+	}
+	for component, image := range r.Built {
+		c.built[component] = image
 	}
 	for component, args := range r.Args {
 		c.args[component] = args

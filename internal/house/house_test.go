@@ -146,7 +146,7 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 		"go.etcd.io/etcd/client/v3": {"components/apiserver/storage/etcd", "bench", "e2e"},
 		"go.etcd.io/etcd/server/v3": {"components/etcd", "cmd/etcd",
 			"components/apiserver/storage/etcdtest"},
-		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "bench", "e2e"},
+		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "images", "bench", "e2e"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
 	for _, f := range files(t) {

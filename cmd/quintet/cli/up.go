@@ -70,9 +70,8 @@ func (a *app) runInProcess(ctx context.Context, e entry, f upFlags, opts []clust
 // start starts a cluster and prints how to use it.
 func (a *app) start(ctx context.Context, e entry, f upFlags, opts []cluster.Option) (*cluster.Cluster, error) {
 	began := time.Now()
-	starting, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	c, err := cluster.Start(starting, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()))...)
+	c, err := cluster.Start(ctx, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()),
+		cluster.WithTimeout(f.timeout))...)
 	if err != nil {
 		return nil, err
 	}
