@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +55,7 @@ func (s Source) fingerprint() (string, error) {
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			hidden := strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bin"
-			if hidden && path != root {
+			if path != root && !s.mayHaveSource(path, name) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -66,6 +67,16 @@ func (s Source) fingerprint() (string, error) {
 		return copyFile(hash, path)
 	})
 	return hex.EncodeToString(hash.Sum(nil)), err
+}
+
+// mayHaveSource tells whether a folder of a checkout may belong to programs: it is none that Go or this project passes
+// over, and no further module.
+func (s Source) mayHaveSource(dir, name string) bool {
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bin" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err != nil || slices.Contains(slices.Collect(maps.Values(s.dirs)), dir)
 }
 
 // build builds programs into a folder. Those that are fresh there are not linked again.
