@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,7 +73,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
-	known := record{file: filepath.Join(cache, "images.json"), Source: print, Prefix: Prefix()}
+	known := record{file: filepath.Join(cache, "images-"+url.PathEscape(Prefix())+".json"), Source: print, Prefix: Prefix()}
 	if refs := known.find(names); refs != nil && !b.Again && b.haveAll(ctx, refs) {
 		return refs, nil
 	}

@@ -22,5 +22,5 @@ func ExampleExplain() {
 	answer := why.Explain(pod, why.Snapshot{})
 	fmt.Println(answer.State, answer.Causes[0].Reason)
 	// Output:
-	// Pending ImagePull
+	// Pending ImagePullBackOff
 }
