@@ -65,7 +65,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
-	print, err := source.fingerprint()
+	fingerprint, err := source.fingerprint()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
-	known := record{file: filepath.Join(cache, "images-"+url.PathEscape(Prefix())+".json"), Source: print, Prefix: Prefix()}
+	known := record{file: filepath.Join(cache, "images-"+url.PathEscape(Prefix())+".json"), Source: fingerprint, Prefix: Prefix()}
 	if refs := known.find(names); refs != nil && !b.Again && b.haveAll(ctx, refs) {
 		return refs, nil
 	}
@@ -132,8 +132,8 @@ func (m *making) run(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	for _, wave := range waves(wanted) {
-		if err := m.all(ctx, wave); err != nil {
+	for _, level := range levels(wanted) {
+		if err := m.all(ctx, level); err != nil {
 			return err
 		}
 	}

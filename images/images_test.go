@@ -72,8 +72,8 @@ func TestClosure(t *testing.T) {
 	if err != nil || !slices.Equal(namesOf(wanted), []string{"a", "b"}) {
 		t.Errorf("%v, %v", namesOf(wanted), err)
 	}
-	if got := waves(wanted); !slices.Equal(namesOf(got[0]), []string{"a"}) || !slices.Equal(namesOf(got[1]), []string{"b"}) {
-		t.Errorf("waves are %v", got)
+	if got := levels(wanted); !slices.Equal(namesOf(got[0]), []string{"a"}) || !slices.Equal(namesOf(got[1]), []string{"b"}) {
+		t.Errorf("levels are %v", got)
 	}
 	if all, err := closure(stages, nil); err != nil || len(all) != 3 {
 		t.Errorf("%v, %v", all, err)

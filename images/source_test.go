@@ -72,24 +72,24 @@ func TestFingerprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	print := func() string {
+	current := func() string {
 		got, err := s.fingerprint()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
-	before := print()
+	before := current()
 	for _, file := range []string{"cmd/etcd/main_test.go", "README.md", "bin/etcd", "_output/x", "examples/a.go",
 		"components/dns/testdata/x"} {
 		write(t, filepath.Join(dir, file), "changed")
-		if print() != before {
+		if current() != before {
 			t.Errorf("%s changes the fingerprint", file)
 		}
 	}
 	for _, file := range []string{"cmd/etcd/main.go", "components/dns/go.mod", "images/Dockerfile", "cmd/new/data.json"} {
 		write(t, filepath.Join(dir, file), "changed")
-		after := print()
+		after := current()
 		if after == before {
 			t.Errorf("%s does not change the fingerprint", file)
 		}

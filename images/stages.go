@@ -107,8 +107,8 @@ func namesOf(stages []stage) []string {
 	return names
 }
 
-// waves are the stages that need no other image, and then those that do.
-func waves(stages []stage) [][]stage {
+// levels are the stages that need no other image, and then those that do.
+func levels(stages []stage) [][]stage {
 	var first, second []stage
 	for _, s := range stages {
 		if len(s.archives()) == 0 {

@@ -10,7 +10,7 @@ import (
 	"quintet.dev/quintet/cluster/owner"
 )
 
-// TestCompletion: the shell is told the words that fit, in the words of cobra's protocol.
+// TestCompletion: the shell is told the words that fit.
 func TestCompletion(t *testing.T) {
 	dir := t.TempDir()
 	self, err := owner.Self()
