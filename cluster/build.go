@@ -9,8 +9,8 @@ import (
 )
 
 // BuildImages builds those of Quintet's images that this machine's Docker engine lacks, and returns the reference of
-// each by its name; no name means all. Start does so with what it needs; tests that start many clusters may have it done
-// before. report is called from one goroutine at a time; nil means that nothing is reported.
+// each by its name; no name means all. Start does so with what it needs; tests that start many clusters may have it
+// done before. report is called from one goroutine at a time; nil means that nothing is reported.
 func BuildImages(ctx context.Context, report func(text string), names ...string) (map[string]string, error) {
 	if report == nil {
 		report = func(string) {}

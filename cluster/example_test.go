@@ -84,7 +84,8 @@ func ExampleCluster_Advance() {
 
 // Images are built before the first of many clusters starts.
 func ExampleBuildImages() {
-	refs, err := cluster.BuildImages(context.Background(), func(text string) { log.Println(text) }, "kube-scheduler", "node")
+	report := func(text string) { log.Println(text) }
+	refs, err := cluster.BuildImages(context.Background(), report, "kube-scheduler", "node")
 	if err != nil {
 		log.Fatal(err)
 	}

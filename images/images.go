@@ -1,10 +1,10 @@
 // Package images builds the container images that clusters run from, out of the source of this module: a test that
 // imports package cluster needs nothing but Docker and Go.
 //
-// The stages of the Dockerfile beside this file say what is in which image. Programs are built by the Go of this machine,
-// static and for the engine's architecture, so that no compiler is pulled. The tag of an image is a hash of all that is
-// in it: an image that exists is the right one, and one of other sources is never taken for it. The tag "dev" is on what
-// was built last, for people.
+// The stages of the Dockerfile beside this file say what is in which image. Programs are built by the Go of this
+// machine, static and for the engine's architecture, so that no compiler is pulled. The tag of an image is a hash of all
+// that is in it: an image that exists is the right one, and one of other sources is never taken for it. The tag "dev" is
+// on what was built last, for people.
 package images
 
 import (
@@ -73,7 +73,9 @@ func (b Builder) Ensure(ctx context.Context, names ...string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
-	known := record{file: filepath.Join(cache, "images-"+url.PathEscape(Prefix())+".json"), Source: fingerprint, Prefix: Prefix()}
+	known := record{
+		file: filepath.Join(cache, "images-"+url.PathEscape(Prefix())+".json"), Source: fingerprint, Prefix: Prefix(),
+	}
 	if refs := known.find(names); refs != nil && !b.Again && b.haveAll(ctx, refs) {
 		return refs, nil
 	}

@@ -24,7 +24,8 @@ func TestStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := namesOf(stages)
-	for _, want := range []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "coredns", "node"} {
+	for _, want := range []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "coredns",
+		"node"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no image %s among %v", want, names)
 		}
@@ -72,13 +73,15 @@ func TestClosure(t *testing.T) {
 	if err != nil || !slices.Equal(namesOf(wanted), []string{"a", "b"}) {
 		t.Errorf("%v, %v", namesOf(wanted), err)
 	}
-	if got := levels(wanted); !slices.Equal(namesOf(got[0]), []string{"a"}) || !slices.Equal(namesOf(got[1]), []string{"b"}) {
+	if got := levels(wanted); !slices.Equal(namesOf(got[0]), []string{"a"}) ||
+		!slices.Equal(namesOf(got[1]), []string{"b"}) {
 		t.Errorf("levels are %v", got)
 	}
 	if all, err := closure(stages, nil); err != nil || len(all) != 3 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := closure(stages, []string{"d"}); err == nil || !strings.Contains(err.Error(), `no image "d"; there are a, b, c`) {
+	_, err = closure(stages, []string{"d"})
+	if err == nil || !strings.Contains(err.Error(), `no image "d"; there are a, b, c`) {
 		t.Errorf("%v", err)
 	}
 }

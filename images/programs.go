@@ -161,7 +161,8 @@ type state struct{ version, commit, tree, date string }
 
 // state asks Git. A release, and a folder that is no repository, are known by their version alone.
 func (s Source) state(ctx context.Context) state {
-	unknown := state{version: s.Version, commit: "unknown", tree: "clean", date: time.Unix(0, 0).UTC().Format(time.RFC3339)}
+	unknown := state{version: s.Version, commit: "unknown", tree: "clean",
+		date: time.Unix(0, 0).UTC().Format(time.RFC3339)}
 	if s.Version != "" {
 		return unknown
 	}

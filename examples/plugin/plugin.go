@@ -1,5 +1,5 @@
-// Package plugin is a plug-in of the scheduler, written over upstream's interfaces: a pod that names a team runs on that
-// team's nodes only.
+// Package plugin is a plug-in of the scheduler, written over upstream's interfaces: a pod that names a team runs on
+// that team's nodes only.
 package plugin
 
 import (
@@ -27,7 +27,8 @@ func New(context.Context, runtime.Object, framework.Handle) (framework.Plugin, e
 func (teams) Name() string { return Name }
 
 // Filter implements framework.FilterPlugin.
-func (teams) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
+func (teams) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod,
+	node framework.NodeInfo) *framework.Status {
 	if team := pod.Labels[Label]; team != "" && node.Node().Labels[Label] != team {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) belong to another team")
 	}

@@ -47,14 +47,14 @@ func TestRunner(t *testing.T) {
 	}
 	asked := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{runner.Label: ""}},
-		Data:       map[string]string{"image": "quintet/testimage:dev", "command": "testimage serve"}, // every node has it
+		Data:       map[string]string{"image": "quintet/testimage:dev", "command": "testimage serve"}, // nodes have it
 	}
 	if err := api.Create(ctx, asked); err != nil {
 		t.Fatal(err)
 	}
-	for _, deployment := range []client.ObjectKey{{Namespace: "kube-system", Name: "runner"}, {Namespace: "default", Name: "web"}} {
-		if err := why.WaitReady(ctx, api, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			Namespace: deployment.Namespace, Name: deployment.Name}}); err != nil {
+	for namespace, name := range map[string]string{"kube-system": "runner", "default": "web"} {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := why.WaitReady(ctx, api, deployment); err != nil {
 			t.Fatal(err) // says why it is not ready
 		}
 	}

@@ -41,7 +41,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if code, out, _ := run(t.Context(), dir, "completion", shell); code != 0 || !strings.Contains(out.String(), "quintet") {
+		code, out, _ := run(t.Context(), dir, "completion", shell)
+		if code != 0 || !strings.Contains(out.String(), "quintet") {
 			t.Errorf("completion %s: code %d", shell, code)
 		}
 	}

@@ -80,7 +80,8 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
   quintet kubectl get nodes
   quintet kubectl apply -f deployment.yaml
   quintet conformance --report report
-  quintet down`,
+  quintet down
+  source <(quintet completion bash)`,
 		Version:       fmt.Sprintf("%s (Kubernetes %s)", release.Own(), release.Get().GitVersion),
 		SilenceUsage:  true,
 		SilenceErrors: true,
