@@ -2,9 +2,9 @@
 // imports package cluster needs nothing but Docker and Go.
 //
 // The stages of the Dockerfile beside this file say what is in which image. Programs are built by the Go of this
-// machine, static and for the engine's architecture, so that no compiler is pulled. The tag of an image is a hash of all
-// that is in it: an image that exists is the right one, and one of other sources is never taken for it. The tag "dev" is
-// on what was built last, for people.
+// machine, static and for the engine's architecture, so that no compiler is pulled. The tag of an image is a hash of
+// all that is in it: an image that exists is the right one, and one of other sources is never taken for it. The tag
+// "dev" is on what was built last, for people.
 package images
 
 import (
