@@ -122,7 +122,7 @@ func (s Source) placeOf(program string) (string, error) {
 			return place, nil
 		}
 	}
-	return "", fmt.Errorf("Dockerfile: %s has no program %s", s, program)
+	return "", fmt.Errorf("images/Dockerfile: %s has no program %s", s, program)
 }
 
 // stamps are linker flags: what the programs say of themselves.

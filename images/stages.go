@@ -33,17 +33,17 @@ func parseStages(dockerfile string) ([]stage, error) {
 		}
 		if words[0] == "FROM" {
 			if len(words) != 4 || words[2] != "AS" {
-				return nil, fmt.Errorf("Dockerfile: %q: want FROM base AS name", line)
+				return nil, fmt.Errorf("images/Dockerfile: %q: want FROM base AS name", line)
 			}
 			stages = append(stages, stage{name: words[3], from: words[1]})
 		}
 		if len(stages) == 0 {
-			return nil, fmt.Errorf("Dockerfile: %q stands before the first stage", line)
+			return nil, fmt.Errorf("images/Dockerfile: %q stands before the first stage", line)
 		}
 		current := &stages[len(stages)-1]
 		if words[0] == "COPY" {
 			if len(words) < 3 {
-				return nil, fmt.Errorf("Dockerfile: %q: want COPY file... folder", line)
+				return nil, fmt.Errorf("images/Dockerfile: %q: want COPY file... folder", line)
 			}
 			current.files = append(current.files, words[1:len(words)-1]...)
 		}
