@@ -21,7 +21,8 @@ VERSION    = $(shell sed -n 's,^\tk8s.io/api v0,v1,p' go.mod)
 COMMIT     = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STATE      = $(shell test -z "$$(git status --porcelain 2>/dev/null)" && echo clean || echo dirty)
 DATE       = $(shell git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
-STAMP      = $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,-X $p.gitVersion=$(VERSION) \
+OWN        = $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
+STAMP      = -X quintet.dev/quintet/internal/release.own=$(OWN) $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,-X $p.gitVersion=$(VERSION) \
 	-X $p.gitMajor=$(word 1,$(subst ., ,$(VERSION:v%=%))) -X $p.gitMinor=$(word 2,$(subst ., ,$(VERSION:v%=%))) \
 	-X $p.gitCommit=$(COMMIT) -X $p.gitTreeState=$(STATE) -X $p.buildDate=$(DATE))
 LINT      := go tool -modfile=.ci/tools/go.mod
@@ -67,6 +68,7 @@ lint: ## Vet and lint
 	go vet ./...
 	go vet -C components/dns ./...
 	go vet -C components/registry ./...
+	go vet -C examples ./...
 	$(LINT) staticcheck ./...
 
 .PHONY: generate
@@ -76,8 +78,10 @@ generate: ## Make generated code again
 ##@ Images and clusters
 
 .PHONY: images
-images: build ## Build the image of every component and of the node, skipping what is fresh
-	@images/build
+images: ## Build the image of every component and of the node, skipping what is fresh
+	@mkdir -p bin
+	go build -ldflags "-s -w $(STAMP)" -o bin/ ./cmd/quintet
+	bin/quintet images build
 
 .PHONY: up
 up: images ## Start a cluster: make up NAME=a NODES=3
@@ -94,6 +98,10 @@ down: ## Remove all clusters, also those that a crash left behind
 e2e: images rerunner ## Build images, test clusters of containers, write the conformance report to _output/report
 	QUINTET_REPORT_DIR=$(abspath $(REPORT)) $(call gotest,-p 1 -count=1 -timeout 45m,./e2e ./e2e/robustness,e2e)
 
+.PHONY: examples
+examples: ## Run the examples, a module of its own; the images that they need are built by the tests
+	go test -C examples -p 1 -count=1 -timeout 30m ./...
+
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
 	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver --with device-driver
@@ -104,7 +112,7 @@ robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and chec
 	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
 .PHONY: bench
-bench: $(if $(filter scale%,$(ONLY)),build,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
+bench: build $(if $(filter scale%,$(ONLY)),,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
 	bin/quintet bench $(if $(ONLY),--only '^$(ONLY)$$')
 
 ##@ Clean up

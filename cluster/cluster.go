@@ -32,7 +32,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/fleet"
 )
 
-// startTimeout bounds a start whose context has no deadline; cleanTimeout bounds removal.
+// startTimeout bounds a start whose context has no deadline, unless WithTimeout says else; cleanTimeout bounds removal.
 const (
 	startTimeout = 3 * time.Minute
 	cleanTimeout = time.Minute
@@ -60,6 +60,9 @@ type Cluster struct {
 
 // Start brings a cluster up and returns when it can run pods: its API server is ready, the default service account
 // exists, and every node is ready. What a failed start made is removed.
+//
+// Images that the cluster runs from are built first if the Docker engine lacks them, which takes minutes the first time;
+// see package images. The rest takes at most the time of WithTimeout.
 func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 	return launch(ctx, newConfig(randomName()), opts)
 }
@@ -74,9 +77,12 @@ func launch(ctx context.Context, config *config, opts []Option) (*Cluster, error
 	if err := config.check(); err != nil {
 		return nil, err
 	}
+	if err := config.provideImages(ctx); err != nil {
+		return nil, fmt.Errorf("start cluster %s: %w", config.name, err)
+	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, startTimeout)
+		ctx, cancel = context.WithTimeout(ctx, config.timeout)
 		defer cancel()
 	}
 	if config.inProcess {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,6 +13,7 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/components/scheduler"
 	"quintet.dev/quintet/faults"
+	"quintet.dev/quintet/images"
 )
 
 // Component is a part of a cluster that can be chosen, swapped and broken.
@@ -73,6 +75,7 @@ type config struct {
 	apiservers int
 	etcds      int
 	images     map[Component]string
+	built      map[Component]string // references of images that were built for this cluster
 	args       map[Component][]string
 	without    map[Component]bool
 	metrics    bool
@@ -106,6 +109,7 @@ type config struct {
 	managers    int
 	mergeInto   string // a kubeconfig file; empty for none
 	retain      bool
+	timeout     time.Duration
 
 	from *Snapshot // that the cluster goes on from; may be nil
 
@@ -120,11 +124,12 @@ func newConfig(name string) *config {
 	return &config{
 		name: name, nodes: 1, apiservers: 1, etcds: 1, schedulers: 1, managers: 1, store: Memory, family: IPv4,
 		images:   map[Component]string{},
+		built:    map[Component]string{},
 		publish:  map[int]int{},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},
 		files:    map[Component]map[string][]byte{},
-		progress: func(Event) {},
+		progress: func(Event) {}, timeout: startTimeout,
 	}
 }
 
@@ -183,7 +188,10 @@ func (c *config) image(component Component) string {
 	if ref, ok := c.images[component]; ok {
 		return ref
 	}
-	return "quintet/" + string(component) + ":dev"
+	if ref, ok := c.built[component]; ok {
+		return ref
+	}
+	return "quintet/" + string(component) + ":" + images.Latest
 }
 
 // WithPublishedPort makes a node port reachable at a port of 127.0.0.1 of this machine, through the first node. It is
@@ -328,6 +336,18 @@ func WithStore(store Store) Option {
 // start removes what dead processes left.
 func RetainOnFailure() Option {
 	return func(c *config) error { c.retain = true; return nil }
+}
+
+// WithTimeout sets how long a start may take whose context has no deadline, without the time that images are built. The
+// default is 3 minutes.
+func WithTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("timeout %v: must be more than 0", d)
+		}
+		c.timeout = d
+		return nil
+	}
 }
 
 // Detached leaves the cluster running when this process ends. It is removed by name (Remove, `quintet down`).

@@ -22,6 +22,7 @@ type record struct {
 	Managers   int                    `json:"managers"`
 	IPFamily   IPFamily               `json:"ipFamily"`
 	Images     map[Component]string   `json:"images,omitempty"`
+	Built      map[Component]string   `json:"built,omitempty"`
 	Args       map[Component][]string `json:"args,omitempty"`
 	Without    map[Component]bool     `json:"without,omitempty"`
 	Files      map[string][]byte      `json:"files,omitempty"` // of nodes
@@ -42,7 +43,7 @@ type record struct {
 func (c *config) record() ([]byte, error) {
 	return json.MarshalIndent(record{
 		Nodes: c.nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
-		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
+		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Built: c.built, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
 		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure, Runtime: c.runtime,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
@@ -76,6 +77,9 @@ func readRecord(name string, content []byte) (*config, error) {
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image
+	}
+	for component, image := range r.Built {
+		c.built[component] = image
 	}
 	for component, args := range r.Args {
 		c.args[component] = args

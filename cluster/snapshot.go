@@ -80,7 +80,8 @@ func (c *Cluster) Fork(ctx context.Context, opts ...Option) (*Cluster, error) {
 // forked is what a cluster is started with that goes on from one with this config.
 func (c *config) forked() *config {
 	copied := *c
-	copied.images, copied.without, copied.files = maps.Clone(c.images), maps.Clone(c.without), maps.Clone(c.files)
+	copied.images, copied.built = maps.Clone(c.images), map[Component]string{}
+	copied.without, copied.files = maps.Clone(c.without), maps.Clone(c.files)
 	copied.args = map[Component][]string{}
 	for component, args := range c.args {
 		copied.args[component] = slices.Clone(args)

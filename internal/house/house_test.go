@@ -182,7 +182,7 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 		"go.etcd.io/etcd/client/v3": {"components/apiserver/storage/etcd", "components/etcd", "cluster", "bench", "e2e"},
 		"go.etcd.io/etcd/server/v3": {"components/etcd", "cmd/etcd",
 			"components/apiserver/storage/etcdtest"},
-		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "bench", "e2e"},
+		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "images", "bench", "e2e"},
 		"k8s.io/cri-api":                              {"components/kubelet/runtime/cri"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}

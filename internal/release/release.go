@@ -19,6 +19,32 @@ const fallback = "v1.36.6"
 // is linked into it does.
 var reported atomic.Pointer[string]
 
+// own is the version of this project that was stamped into the program.
+var own string
+
+// Own returns the version of this project that the program is of: what was stamped into it, or else what Go knows of
+// it; "devel" where neither says.
+func Own() string {
+	if own != "" {
+		return own
+	}
+	return ownOf(debug.ReadBuildInfo)
+}
+
+func ownOf(build func() (*debug.BuildInfo, bool)) string {
+	const module = "quintet.dev/quintet"
+	info, ok := build()
+	if !ok {
+		return "devel"
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path == module && m.Replace == nil && strings.HasPrefix(m.Version, "v") {
+			return m.Version
+		}
+	}
+	return "devel"
+}
+
 // Get returns what was stamped into the program when it was linked (see the Makefile), or else what Go knows of it.
 func Get() apiversion.Info {
 	info := complete(version.Get(), debug.ReadBuildInfo)

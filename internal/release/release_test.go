@@ -60,3 +60,23 @@ func TestReport(t *testing.T) {
 		t.Errorf("%v, %s", err, Get().GitVersion)
 	}
 }
+
+func TestOwn(t *testing.T) {
+	of := func(version string, replace *debug.Module) func() (*debug.BuildInfo, bool) {
+		return func() (*debug.BuildInfo, bool) {
+			return &debug.BuildInfo{Deps: []*debug.Module{
+				{Path: "quintet.dev/quintet", Version: version, Replace: replace}}}, true
+		}
+	}
+	for _, test := range []struct {
+		build func() (*debug.BuildInfo, bool)
+		want  string
+	}{
+		{of("v0.3.0", nil), "v0.3.0"}, {of("(devel)", nil), "devel"}, {of("v0.3.0", &debug.Module{Path: ".."}), "devel"},
+		{func() (*debug.BuildInfo, bool) { return nil, false }, "devel"},
+	} {
+		if got := ownOf(test.build); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}

@@ -135,7 +135,7 @@ func ensureImage(ctx context.Context, docker *testcontainers.DockerClient, provi
 	}
 	if err := provider.PullImage(ctx, ref); err != nil {
 		return fmt.Errorf("the Docker engine has no image %s, and can't pull it: build or pull it first (Quintet's own: "+
-			"make images): %w",
+			"quintet images build): %w",
 			ref, err)
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 // app is what the commands share: the streams and where state is kept.
@@ -79,8 +80,9 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
   quintet kubectl get nodes
   quintet kubectl apply -f deployment.yaml
   quintet conformance --profile full --report report
-  quintet down`,
-		Version:       version.Get().GitVersion,
+  quintet down
+  source <(quintet completion bash)`,
+		Version:       fmt.Sprintf("%s (Kubernetes %s)", release.Own(), release.Get().GitVersion),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -88,7 +90,8 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		"name of the cluster; may be left out where there is only one")
 	root.AddCommand(a.verbs()...)
 	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.snapshot(),
-		a.restore(), a.registry(), a.logs(), a.kubectl(), a.explain(), a.why(), a.faults(), a.assets(), a.conformance(),
-		a.matrix(), a.report(), a.bench())
+		a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(), a.faults(), a.assets(),
+		a.conformance(), a.matrix(), a.report(), a.bench(), a.version())
+	a.addCompletion(root)
 	return root
 }

@@ -70,8 +70,6 @@ func (a *app) runInProcess(ctx context.Context, e entry, f upFlags, opts []clust
 // start starts a cluster and prints how to use it.
 func (a *app) start(ctx context.Context, e entry, f upFlags, opts []cluster.Option) (*cluster.Cluster, error) {
 	began := time.Now()
-	starting, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
 	launch := cluster.Start
 	if f.from != "" {
 		snapshot, err := cluster.LoadSnapshot(f.from)
@@ -80,7 +78,8 @@ func (a *app) start(ctx context.Context, e entry, f upFlags, opts []cluster.Opti
 		}
 		launch = snapshot.Start
 	}
-	c, err := launch(starting, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()))...)
+	c, err := launch(ctx, append(opts, cluster.WithName(e.Name), cluster.WithProgress(a.progress()),
+		cluster.WithTimeout(f.timeout))...)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
+	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/internal/kubeconfig"
@@ -18,10 +19,12 @@ import (
 
 func (a *app) kubeconfig() *cobra.Command {
 	var path, merge bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print an administrator's kubeconfig, or the path of its file, or merge it",
 		Example: `  quintet kubeconfig > admin.conf
+  quintet kubeconfig -o json
   quintet kubeconfig --merge              # the context quintet-NAME, until quintet down
   export KUBECONFIG=$(quintet kubeconfig --path)`,
 		Args: cobra.NoArgs,
@@ -41,18 +44,31 @@ func (a *app) kubeconfig() *cobra.Command {
 				_, err = fmt.Fprintln(a.out, file)
 				return err
 			}
-			content, err := os.ReadFile(file)
-			if err == nil {
-				_, err = a.out.Write(content)
-			}
-			return err
+			return a.printKubeconfig(file, output)
 		},
 	}
+	outputFlag(cmd, &output)
 	cmd.Flags().BoolVar(&merge, "merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
 	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content")
 	return cmd
+}
+
+// printKubeconfig prints a kubeconfig file, which is YAML unless output says else.
+func (a *app) printKubeconfig(file, output string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var value map[string]any
+	if err := yaml.Unmarshal(content, &value); err != nil {
+		return err
+	}
+	return a.print(output, value, func() error {
+		_, err := a.out.Write(content)
+		return err
+	})
 }
 
 // mergeKubeconfig merges a cluster's kubeconfig, which is in file, and remembers where to take it out again.
