@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,9 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/cluster/internal/containers"
 	"quintet.dev/quintet/cluster/internal/inprocess"
+	"quintet.dev/quintet/cluster/internal/mixed"
 	"quintet.dev/quintet/cluster/owner"
+	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/internal/certs"
 )
@@ -45,8 +48,7 @@ type Cluster struct {
 	kubeconfig []byte
 	rest       *rest.Config
 
-	local        backend.Backend // of members in this process beside containers; may be nil
-	store        *memory.Store   // of API servers in this process; nil without
+	store        *memory.Store // of API servers in this process; nil without
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
@@ -122,11 +124,7 @@ func (c *Cluster) retained(ctx context.Context) error {
 		"remove it with "+
 		"quintet down --name %s", c.Name(), c.Name())
 	c.config.progress(Event{Notice: notice})
-	local := c.unmerge(ctx)
-	if c.local != nil {
-		local = errors.Join(local, c.local.Close(ctx))
-	}
-	return errors.Join(local, c.backend.Release())
+	return errors.Join(c.unmerge(ctx), c.backend.Release())
 }
 
 // start is the state of one start.
@@ -182,7 +180,7 @@ func (s *start) prepare(ctx context.Context) error {
 			s.cluster.kubeconfig = conf
 		}
 	}
-	if names := config.names(Scheduler); len(names) > 0 && !config.hasLocalScheduler() {
+	if names := config.names(Scheduler); len(names) > 0 {
 		s.cluster.schedulerURL = schedulerURL(addressing, names[0])
 	}
 	return s.cluster.connect()
@@ -201,20 +199,47 @@ func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend
 		}
 	}
 	notice := func(text string) { config.progress(Event{Notice: text}) }
-	return containers.New(ctx, containers.Config{
+	made, err := containers.New(ctx, containers.Config{
 		Cluster: config.name, Owner: belongsTo, Run: s.run, Notice: notice, IPv6: config.family != IPv4,
 		Overcommit: config.overcommit,
 	})
+	if err != nil {
+		return nil, err
+	}
+	any, reached := config.hasMembersBeside()
+	if !any {
+		return made, nil
+	}
+	if config.inThisProcess(APIServer) && len(config.names(Etcd)) == 0 {
+		s.cluster.store = config.newMemoryStore()
+	}
+	return mixed.New(mixed.Config{Outer: made, Reached: reached, NewInner: func(address string) backend.Backend {
+		return config.newHost(s.cluster.store).backend(config.name, address)
+	}}), nil
 }
 
 func newInProcess(config *config, store *memory.Store) backend.Backend {
-	clocks := config.clocks(store)
-	made := inprocess.New(inprocess.Config{Cluster: config.name,
-		Programs: programs(store, config.schedulerOptions, clocks)})
-	if clocks.count == nil {
+	host := config.newHost(store)
+	made := host.backend(config.name, "")
+	if host.clocks.count == nil {
 		return made
 	}
-	return watched{made, config.clock.Watch(clocks.count.now)}
+	return watched{made, config.clock.Watch(host.clocks.count.now)}
+}
+
+// newHost makes what runs members in this process; store may be nil where no API server without etcd is among them.
+func (c *config) newHost(store *memory.Store) *host {
+	var shared storage.Store
+	if store != nil {
+		shared = store
+	}
+	clocks := c.clocks(shared)
+	return &host{originals: programs(shared, clocks), programs: c.programs, clocks: clocks}
+}
+
+// backend listens on an address of this machine; "" is the loopback.
+func (h *host) backend(cluster, address string) backend.Backend {
+	return inprocess.New(inprocess.Config{Cluster: cluster, Host: address, Programs: h.processes()})
 }
 
 // startMembers starts nodes, which take longest, concurrently with the control plane, and there the API first: what
@@ -238,7 +263,7 @@ func (s *start) startMembers(ctx context.Context) error {
 				return err
 			}
 		}
-		return s.startLocalScheduler(ctx, started)
+		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -304,6 +329,23 @@ func (c *Cluster) connect() error {
 	return nil
 }
 
+// SchedulerURL is where the scheduler serves its diagnostics, for use on this machine: /explain/NAMESPACE/POD tells why
+// a pod has no node. It is empty for a cluster without a scheduler, and for one that Open took hold of.
+func (c *Cluster) SchedulerURL() string { return c.schedulerURL }
+
+func schedulerURL(addressing backend.Addressing, name string) string {
+	return (&url.URL{Scheme: "https", Host: addressing.Endpoint(name, schedulerPort)}).String()
+}
+
+// HostAddress is the address of this process for the cluster's members, API servers first of all: webhooks and
+// extension servers of a test listen there, on any port. Where the containers are on another machine there is none.
+func (c *Cluster) HostAddress(ctx context.Context) (string, error) {
+	if outer, ok := c.backend.(mixed.Outer); ok {
+		return outer.HostAddress(ctx)
+	}
+	return "127.0.0.1", nil
+}
+
 // Name is the cluster's name.
 func (c *Cluster) Name() string { return c.config.name }
 
@@ -318,11 +360,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if c == nil || c.backend == nil {
 		return nil
 	}
-	local := c.unmerge(ctx)
-	if c.local != nil {
-		local = errors.Join(local, c.local.Close(ctx))
-	}
-	err := errors.Join(local, c.backend.Close(ctx), c.backend.Release())
+	err := errors.Join(c.unmerge(ctx), c.backend.Close(ctx), c.backend.Release())
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close()) // the members that use it have ended
 	}

@@ -10,7 +10,6 @@ import (
 
 	"quintet.dev/quintet/clock"
 	"quintet.dev/quintet/cluster/internal/backend"
-	"quintet.dev/quintet/components/scheduler"
 	"quintet.dev/quintet/faults"
 )
 
@@ -104,14 +103,14 @@ type config struct {
 	manifests     []*unstructured.Unstructured
 	waitManifests bool
 
-	ownScheduler     bool
-	schedulerOptions []scheduler.Option
+	programs map[Component]Program // that run in this process instead of components
 }
 
 func newConfig(name string) *config {
 	return &config{
 		name: name, nodes: 1, apiservers: 1, etcds: 1, schedulers: 1, managers: 1, store: Memory, family: IPv4,
 		images:   map[Component]string{},
+		programs: map[Component]Program{},
 		publish:  map[int]int{},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},

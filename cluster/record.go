@@ -34,8 +34,12 @@ type record struct {
 }
 
 func (c *config) record() ([]byte, error) {
+	nodes := c.nodes
+	if c.hollow() {
+		nodes = 0 // no other process can add one
+	}
 	return json.MarshalIndent(record{
-		Nodes: c.nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
+		Nodes: nodes, APIServers: c.apiservers, IPFamily: c.family, Images: c.images, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure,
 		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")

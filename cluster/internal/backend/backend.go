@@ -41,6 +41,8 @@ type Member struct {
 	SharesNetworkWith string
 	// Network is what the member may do with its network.
 	Network NetworkAccess
+	// InProcess has the member run in this process, beside members in containers.
+	InProcess bool
 	// Machine marks a node that runs containers of its own.
 	Machine bool
 	// Publish are further ports of the member that are reachable on the machine that members run on.
@@ -129,6 +131,7 @@ type Placement struct {
 	Name      string
 	Port      int       // as Member.Port
 	Resources Resources // as Member.Resources
+	InProcess bool      // as Member.InProcess
 }
 
 // Instance is a member that was started. Its methods are safe for concurrent use.

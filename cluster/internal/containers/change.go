@@ -14,20 +14,9 @@ import (
 // Add chooses addresses that no container of the cluster's network has, also of a cluster that another process started.
 // What other processes add meanwhile is refused by the engine.
 func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addressing, error) {
-	inspected, err := c.docker.NetworkInspect(ctx, c.networkName(), client.NetworkInspectOptions{})
+	inspected, made, err := c.inspectNetwork(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("add %s: %w", m.Name, err)
-	}
-	var made subnets
-	for _, config := range inspected.Network.IPAM.Config {
-		if config.Subnet.Addr().Is4() {
-			made.v4 = config.Subnet
-		} else {
-			made.v6 = config.Subnet
-		}
-	}
-	if !made.v4.IsValid() {
-		return nil, fmt.Errorf("add %s: the network %s has no subnet of IPv4", m.Name, c.networkName())
 	}
 	taken, err := c.takenAddresses(ctx)
 	if err != nil {
@@ -55,12 +44,12 @@ func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.networkID == "" { // another process started the cluster, and is to remove its nodes with it
-		labels := inspected.Network.Labels
+		labels := inspected.Labels
 		c.adopted = map[string]string{LabelCluster: c.config.Cluster, LabelOwner: labels[LabelOwner],
 			LabelRun: labels[LabelRun]}
 		c.privileges = likelyPrivileges(host)
 	}
-	c.networkID, c.network, c.host = inspected.Network.ID, made, host
+	c.networkID, c.network, c.host = inspected.ID, made, host
 	c.members[m.Name] = p
 	return addressing{c}, nil
 }
