@@ -61,6 +61,11 @@ FROM scratch AS api-balancer
 COPY api-balancer /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/api-balancer"]
 
+# Beside a member whose network or disk is disturbed.
+FROM scratch AS fault-injector
+COPY fault-injector /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/fault-injector"]
+
 FROM scratch AS quintet
 COPY quintet /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/quintet"]

@@ -269,26 +269,30 @@ func lastNode(ctx context.Context, env cluster.Env) error {
 	if err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; pause(ctx, env) {
 		pending, err := client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 		if err != nil {
 			env.Logger.Error(err, "Failed to watch pods; retrying")
-			select {
-			case <-ctx.Done():
-			case <-env.Clock.After(100 * time.Millisecond):
-			}
 			continue
 		}
 		for event := range pending.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
 				if err := bindToLast(ctx, client, pod); err != nil {
-					env.Logger.Error(err, "Failed to bind a pod", "pod", pod.Name)
+					env.Logger.Error(err, "Failed to bind a pod; watching again", "pod", pod.Name)
+					break
 				}
 			}
 		}
 		pending.Stop()
 	}
 	return nil
+}
+
+func pause(ctx context.Context, env cluster.Env) {
+	select {
+	case <-ctx.Done():
+	case <-env.Clock.After(100 * time.Millisecond):
+	}
 }
 
 func bindToLast(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {

@@ -152,9 +152,12 @@ func (m *Mixed) HostAddress(ctx context.Context) (string, error) {
 	return m.config.Outer.HostAddress(ctx)
 }
 
-// Close ends the members of this process, which are clients of the others, first.
+// Close ends all members at once: those on either side wait for requests of the other when they end.
 func (m *Mixed) Close(ctx context.Context) error {
-	return errors.Join(m.closeInner(ctx), m.config.Outer.Close(ctx))
+	inner := make(chan error, 1)
+	go func() { inner <- m.closeInner(ctx) }()
+	outer := m.config.Outer.Close(ctx)
+	return errors.Join(<-inner, outer)
 }
 
 // Release ends the members of this process, and leaves those in containers alone.
