@@ -49,6 +49,7 @@ type Cluster struct {
 	rest       *rest.Config
 
 	store        *memory.Store // of API servers in this process; nil without
+	shifts       *shifts       // of the clocks of members in this process
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
@@ -100,7 +101,7 @@ func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 
 // begin carries out a start; run is what its containers are labelled with.
 func begin(ctx context.Context, config *config, run string) (*Cluster, error) {
-	c := &Cluster{config: config}
+	c := &Cluster{config: config, shifts: &shifts{}}
 	s := &start{cluster: c, run: run}
 	if err := perform(ctx, config.progress, s.steps()); err != nil {
 		return nil, errors.Join(err, c.stopAfter(ctx))
@@ -189,7 +190,7 @@ func (s *start) prepare(ctx context.Context) error {
 func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	if config.inProcess {
 		s.cluster.store = config.newMemoryStore()
-		return newInProcess(config, s.cluster.store), nil
+		return newInProcess(config, s.cluster.store, s.cluster.shifts), nil
 	}
 	belongsTo := containers.OwnerUser
 	if !config.detached {
@@ -214,12 +215,12 @@ func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend
 		s.cluster.store = config.newMemoryStore()
 	}
 	return mixed.New(mixed.Config{Outer: made, Reached: reached, NewInner: func(address string) backend.Backend {
-		return config.newHost(s.cluster.store).backend(config.name, address)
+		return config.newHost(s.cluster.store, s.cluster.shifts).backend(config.name, address)
 	}}), nil
 }
 
-func newInProcess(config *config, store *memory.Store) backend.Backend {
-	host := config.newHost(store)
+func newInProcess(config *config, store *memory.Store, shifts *shifts) backend.Backend {
+	host := config.newHost(store, shifts)
 	made := host.backend(config.name, "")
 	if host.clocks.count == nil {
 		return made
@@ -228,13 +229,13 @@ func newInProcess(config *config, store *memory.Store) backend.Backend {
 }
 
 // newHost makes what runs members in this process; store may be nil where no API server without etcd is among them.
-func (c *config) newHost(store *memory.Store) *host {
+func (c *config) newHost(store *memory.Store, shifts *shifts) *host {
 	var shared storage.Store
 	if store != nil {
 		shared = store
 	}
 	clocks := c.clocks(shared)
-	return &host{originals: programs(shared, clocks), programs: c.programs, clocks: clocks}
+	return &host{originals: programs(shared, clocks), programs: c.programs, clocks: clocks, shifts: shifts}
 }
 
 // backend listens on an address of this machine; "" is the loopback.
@@ -247,6 +248,11 @@ func (h *host) backend(cluster, address string) backend.Backend {
 func (s *start) startMembers(ctx context.Context) error {
 	started := &instances{byName: map[string]backend.Instance{}}
 	group, ctx := errgroup.WithContext(ctx)
+	for _, member := range s.pick(disk) {
+		if err := started.start(ctx, s.cluster.backend, member); err != nil {
+			return err
+		}
+	}
 	for _, member := range s.pick(Node) {
 		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 	}
@@ -286,7 +292,7 @@ func (c *Cluster) link() {
 			continue
 		}
 		if server := c.Member(besides(m.name)); server.missing == nil {
-			server.companions = append(server.companions, m)
+			server.addCompanion(m)
 		}
 	}
 }

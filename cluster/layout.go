@@ -146,6 +146,9 @@ func (l *layout) members() ([]backend.Member, error) {
 			if err != nil {
 				return nil, err
 			}
+			if maker.component == Etcd && l.config.diskSize > 0 {
+				members = append(members, l.disk(&member))
+			}
 			members = append(members, member)
 		}
 	}

@@ -87,6 +87,7 @@ type config struct {
 	faults       *faults.Plan // nil where API servers can't be disturbed
 	clock        *clock.Clock // nil is real time
 
+	diskSize      int64             // of each etcd member's disk, in bytes; 0 is the machine's
 	nodeResources backend.Resources // of each node; 0 is no bound
 	overcommit    bool
 	shutdown      shutdownPeriods

@@ -28,6 +28,9 @@ func (c *config) check() error {
 	if err := c.checkNodeOptions(); err != nil {
 		return err
 	}
+	if err := c.checkDisk(); err != nil {
+		return err
+	}
 	if err := c.checkClock(); err != nil {
 		return err
 	}

@@ -194,12 +194,13 @@ type host struct {
 	originals map[string]Program // by program
 	programs  map[Component]Program
 	clocks    clocks
+	shifts    *shifts
 }
 
 func (h *host) env(ctx context.Context, p inprocess.Process) (Env, error) {
 	component := Component(p.Member.Component)
 	env := Env{Component: component, Name: p.Member.Name, Args: slices.Clone(p.Member.Args), Dir: p.Dir,
-		Listener: p.Listener, Log: p.Log, Logger: klog.FromContext(ctx), Clock: h.clocks.of(component, p.Member.Name),
+		Listener: p.Listener, Log: p.Log, Logger: klog.FromContext(ctx), Clock: h.shifts.clock(p.Member.Name, h.clocks.of(component)),
 		moves: h.clocks.move()}
 	if component == Node {
 		env.Node = p.Member.Name

@@ -160,8 +160,8 @@ func (c *config) clocks(store storage.Store) clocks {
 	return clocks{api: apiClock(c.clock), nodes: c.clock.Early(), others: c.clock, count: &activity{store: store}}
 }
 
-// of is the clock of a member.
-func (c clocks) of(component Component, _ string) clock.WithTickerAndDelayedExecution {
+// of is the clock of a component.
+func (c clocks) of(component Component) clock.WithTickerAndDelayedExecution {
 	switch component {
 	case APIServer, APIBalancer:
 		return c.api

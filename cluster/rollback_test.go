@@ -183,7 +183,7 @@ func TestKubeconfig(t *testing.T) {
 func TestProgramsNameTheirFlags(t *testing.T) {
 	store := newConfig("flags").newMemoryStore()
 	defer store.Close()
-	h := &host{originals: programs(store, realTime()), clocks: realTime()}
+	h := &host{originals: programs(store, realTime()), clocks: realTime(), shifts: &shifts{}}
 	all := h.processes()
 	var names []string
 	for name := range all {

@@ -2,8 +2,8 @@
 // off peers, and fills a disk, until it ends. It runs beside the member, in its network namespace and with its volumes.
 //
 // Packets are looked at where they leave and enter the interface (nftables, family netdev), so that those of pods which
-// a node passes on are among them. The table is owned by the process: the kernel removes it with the process, however
-// that ends. Delayed packets pass through a TAP interface of the process.
+// a node passes on are among them. Delayed packets pass through a TAP interface of the process. No queueing discipline
+// of the kernel is needed (netem), which machines for tests often lack.
 package faultinjector
 
 import (

@@ -35,10 +35,9 @@ func (i *Injector) disturb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer remove()
 		klog.FromContext(ctx).Info(InForce)
 		<-ctx.Done()
-		return nil
+		return remove()
 	}
 	out, err := netlink.LinkByName(i.config.Interface)
 	if err != nil {
@@ -63,7 +62,7 @@ func (i *Injector) disturb(ctx context.Context) error {
 }
 
 // relay holds packets back until ctx ends; then it calls restore, and sends what is left.
-func (i *Injector) relay(ctx context.Context, tap *tap, send func([]byte), restore func()) error {
+func (i *Injector) relay(ctx context.Context, tap *tap, send func([]byte), restore func() error) error {
 	waiting := make(chan frame, queued)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -75,9 +74,9 @@ func (i *Injector) relay(ctx context.Context, tap *tap, send func([]byte), resto
 		return nil
 	})
 	<-ctx.Done()
-	restore()
+	restored := restore()
 	_ = tap.file.Close() // ends the reading
-	return group.Wait()
+	return errors.Join(restored, group.Wait())
 }
 
 func (i *Injector) read(tap *tap, waiting chan<- frame) error {

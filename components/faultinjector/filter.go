@@ -17,8 +17,6 @@ const (
 	relayed = 0x51
 	// parts is what a loss is counted in.
 	parts = 1_000_000
-	// ownedTable is NFT_TABLE_F_OWNER (linux/netfilter/nf_tables.h): the table goes with the socket that made it.
-	ownedTable = 2
 	register   = 1
 )
 
@@ -82,8 +80,8 @@ func within(peer netip.Prefix, protocol uint16, offset uint32) rule {
 }
 
 // install puts the rules in force, until remove.
-func (i *Injector) install(tap int) (remove func(), err error) {
-	conn, err := nftables.New(nftables.AsLasting())
+func (i *Injector) install(tap int) (remove func() error, err error) {
+	conn, err := nftables.New()
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
@@ -92,7 +90,7 @@ func (i *Injector) install(tap int) (remove func(), err error) {
 	if err != nil {
 		name = "q"
 	}
-	table := conn.AddTable(&nftables.Table{Name: fmt.Sprintf("faults-%s-%d-%p", name, os.Getpid(), i), Flags: ownedTable,
+	table := conn.AddTable(&nftables.Table{Name: fmt.Sprintf("faults-%s-%d-%p", name, os.Getpid(), i),
 		Family: nftables.TableFamilyNetdev})
 	priority := nftables.ChainPriorityRef(-10)
 	if tap != 0 {
@@ -108,9 +106,11 @@ func (i *Injector) install(tap int) (remove func(), err error) {
 		}
 	}
 	if err := conn.Flush(); err != nil {
-		_ = conn.CloseLasting()
 		return nil, fmt.Errorf("nftables, family netdev with the hook egress (it takes Linux 5.16, and the right NET_ADMIN): %w",
 			err)
 	}
-	return func() { _ = conn.CloseLasting() }, nil
+	return func() error {
+		conn.DelTable(table)
+		return conn.Flush()
+	}, nil
 }

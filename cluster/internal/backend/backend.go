@@ -36,6 +36,11 @@ type Member struct {
 	Port int
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
+	// DataSize bounds the disk that each of them then is by itself, in bytes, and which lasts as long as a member runs that
+	// has it; 0 is the machine's disk.
+	DataSize int64
+	// DataFrom names the member whose Data this one has, too. It is started after that member.
+	DataFrom string
 	// SharesNetworkWith names the member whose network namespace this one joins and configures; "" for one of its own.
 	// It is started after that member, and restarted with it. Members of one process share its network anyway.
 	SharesNetworkWith string
@@ -81,6 +86,8 @@ const (
 	NetworkUse    NetworkAccess = iota
 	NetworkAdmin                // set addresses and routes
 	NetworkRouter               // and pass on packets of others, unchanged
+	NetworkTap                  // as NetworkAdmin, and make interfaces
+	NetworkNone                 // there is no network
 )
 
 // Addressing returns the addresses and paths of members before they are started, for arguments and certificates.
