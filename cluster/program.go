@@ -23,7 +23,7 @@ import (
 // Program runs as a member of a cluster, inside this process, until ctx ends. It returns after everything that it
 // started ended. An error, a panic of its goroutine, and nil before the end of ctx end the member: its log and its State
 // tell why, and a start that waits for it fails with that. A member that ended is not started again by itself, as none
-// is; Member.Start and Member.Restart call the program anew with the same Env and an open Listener.
+// is; Member.Start and Member.Restart call the program again with the same Env and an open Listener.
 type Program func(ctx context.Context, env Env) error
 
 // Env is what a Program has of its cluster: all that the component in whose place it runs would get. The clients of ctx
