@@ -26,7 +26,7 @@ func (s *start) deployAddons(ctx context.Context) error {
 	}
 	if ref := config.images[KubeProxy]; ref != "" && config.hasPodNetwork() && !config.without[KubeProxy] {
 		objects = append(objects, addons.KubeProxy(addons.KubeProxyOptions{
-			Image: ref, Args: config.args[KubeProxy], Server: s.layout.apiURL(), ClusterCIDRs: config.podCIDRs(),
+			Image: ref, Args: config.args[KubeProxy], Server: s.layout.apiURL(Node), ClusterCIDRs: config.podCIDRs(),
 		})...)
 	}
 	if config.hasPodNetwork() && !config.without[NetworkPolicy] {

@@ -27,12 +27,22 @@ func (c *config) ownImages() []Component {
 	for _, component := range []Component{Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node,
 		CloudProvider, MetricsServer, Registry, CSIDriver, DeviceDriver} {
 		_, given := c.images[component]
-		if given || !c.runs(component) || component == Scheduler && c.hasLocalScheduler() {
+		if given || !c.runs(component) || c.inThisProcess(component) {
 			continue
 		}
 		own = append(own, component)
 	}
+	if c.diskSize > 0 {
+		own = append(own, faultInjector)
+	}
 	return own
+}
+
+// builtImage is the image of a component that a running cluster turns out to need, which is built if the engine lacks it.
+func (c *config) builtImage(ctx context.Context, component Component) (string, error) {
+	notice := func(text string) { c.progress(Event{Notice: text}) }
+	refs, err := containers.BuildImages(ctx, []string{string(component)}, false, notice)
+	return refs[string(component)], err
 }
 
 // provideImages builds what the engine lacks. It is no step: where all is there, nothing is reported.

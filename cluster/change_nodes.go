@@ -41,8 +41,8 @@ func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	placement := backend.Placement{Name: name}
-	if config.inProcess {
+	placement := backend.Placement{Name: name, InProcess: config.beside(Node)}
+	if config.hollow() {
 		placement.Port = kubeletPort
 	}
 	addressing, err := c.backend.Add(ctx, placement)
@@ -81,7 +81,7 @@ func (c *config) withNode(number int, o NodeOptions) (*config, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("node-%d: %w", number, err)
 	}
-	if !c.inProcess && !c.hasPodNetwork() {
+	if !c.hollow() && !c.hasPodNetwork() {
 		return nil, fmt.Errorf("add node-%d: cluster %s was started without nodes, and has no pod network; start it with one",
 			number, c.name)
 	}

@@ -34,8 +34,8 @@ func (c *config) checkClock() error {
 		return nil
 	case !c.inProcess:
 		return errors.New("a clock that tests move: containers have the time of their host; use InProcess")
-	case c.store == EmbeddedEtcd:
-		return fmt.Errorf("a clock that tests move: store %s ends leases by real time; use %s", c.store, Memory)
+	case !c.inMemory():
+		return fmt.Errorf("a clock that tests move: store %s ends leases by real time; use %s", EmbeddedEtcd, Memory)
 	}
 	return nil
 }

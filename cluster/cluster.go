@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,9 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/cluster/internal/containers"
 	"quintet.dev/quintet/cluster/internal/inprocess"
+	"quintet.dev/quintet/cluster/internal/mixed"
 	"quintet.dev/quintet/cluster/owner"
+	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/components/kubelet/fleet"
 )
@@ -46,8 +49,8 @@ type Cluster struct {
 	kubeconfig []byte
 	rest       *rest.Config
 
-	local        backend.Backend // of members in this process beside containers; may be nil
-	store        *memory.Store   // of API servers in this process; nil without
+	store        *memory.Store // of API servers in this process; nil without
+	shifts       *shifts       // of the clocks of members in this process
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
@@ -109,7 +112,7 @@ func launch(ctx context.Context, config *config, opts []Option) (*Cluster, error
 
 // begin carries out a start; run is what its containers are labelled with.
 func begin(ctx context.Context, config *config, run string) (*Cluster, error) {
-	c := &Cluster{config: config}
+	c := &Cluster{config: config, shifts: &shifts{}}
 	s := &start{cluster: c, run: run}
 	if err := perform(ctx, config.progress, s.steps()); err != nil {
 		return nil, errors.Join(err, c.stopAfter(ctx))
@@ -133,11 +136,7 @@ func (c *Cluster) retained(ctx context.Context) error {
 		"remove it with "+
 		"quintet down --name %s", c.Name(), c.Name())
 	c.config.progress(Event{Notice: notice})
-	local := c.unmerge(ctx)
-	if c.local != nil {
-		local = errors.Join(local, c.local.Close(ctx))
-	}
-	return errors.Join(local, c.backend.Release())
+	return errors.Join(c.unmerge(ctx), c.backend.Release())
 }
 
 // start is the state of one start.
@@ -195,7 +194,7 @@ func (s *start) prepare(ctx context.Context) error {
 			s.cluster.kubeconfig = conf
 		}
 	}
-	if names := config.names(Scheduler); len(names) > 0 && !config.hasLocalScheduler() {
+	if names := config.names(Scheduler); len(names) > 0 {
 		s.cluster.schedulerURL = schedulerURL(addressing, names[0])
 	}
 	return s.cluster.connect()
@@ -214,20 +213,44 @@ func (s *start) newBackend(ctx context.Context, config *config) (backend.Backend
 		}
 	}
 	notice := func(text string) { config.progress(Event{Notice: text}) }
-	return containers.New(ctx, containers.Config{
+	made, err := containers.New(ctx, containers.Config{
 		Cluster: config.name, Owner: belongsTo, Run: s.run, Notice: notice, IPv6: config.family != IPv4,
 		Overcommit: config.overcommit,
 	})
+	if err != nil {
+		return nil, err
+	}
+	any, reached := config.hasMembersBeside()
+	if !any {
+		return made, nil
+	}
+	if config.inThisProcess(APIServer) && len(config.names(Etcd)) == 0 {
+		s.cluster.store = config.newMemoryStore()
+	}
+	return mixed.New(mixed.Config{Outer: made, Reached: reached, NewInner: func(address string) backend.Backend {
+		return s.cluster.newHost().backend(config.name, address)
+	}}), nil
 }
 
+// newInProcess makes the back end of a cluster whose members all run in this process.
 func (c *Cluster) newInProcess() backend.Backend {
-	clocks := c.config.clocks(c.store)
-	made := inprocess.New(inprocess.Config{Cluster: c.config.name,
-		Programs: programs(c.store, c.config.schedulerOptions, clocks, c.newFleet(clocks))})
-	if clocks.count == nil {
+	host := c.newHost()
+	made := host.backend(c.config.name, "")
+	if host.clocks.count == nil {
 		return made
 	}
-	return watched{made, c.config.clock.Watch(clocks.count.now)}
+	return watched{made, c.config.clock.Watch(host.clocks.count.now)}
+}
+
+// newHost makes what runs members in this process.
+func (c *Cluster) newHost() *host {
+	var shared storage.Store
+	if c.store != nil { // there may be no API server without etcd among them
+		shared = c.store
+	}
+	clocks := c.config.clocks(shared)
+	return &host{originals: programs(shared, clocks, c.newFleet(clocks)), programs: c.config.programs, clocks: clocks,
+		shifts: c.shifts}
 }
 
 // newFleet is what hollow nodes share. With a plan of faults they share nothing, so that each node's watches are
@@ -247,11 +270,21 @@ func (c *Cluster) protobufConfig() *rest.Config {
 	return config
 }
 
+// backend listens on an address of this machine; "" is the loopback.
+func (h *host) backend(cluster, address string) backend.Backend {
+	return inprocess.New(inprocess.Config{Cluster: cluster, Host: address, Programs: h.processes()})
+}
+
 // startMembers starts nodes, which take longest, concurrently with the control plane, and there the API first: what
 // finds it listening is spared a second of back-off. No member needs the order; each waits for the others by itself.
 func (s *start) startMembers(ctx context.Context) error {
 	started := &instances{byName: map[string]backend.Instance{}}
 	group, ctx := errgroup.WithContext(ctx)
+	for _, member := range s.pick(disk) {
+		if err := started.start(ctx, s.cluster.backend, member); err != nil {
+			return err
+		}
+	}
 	for _, member := range s.pick(Node) {
 		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 	}
@@ -268,7 +301,7 @@ func (s *start) startMembers(ctx context.Context) error {
 				return err
 			}
 		}
-		return s.startLocalScheduler(ctx, started)
+		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -291,7 +324,7 @@ func (c *Cluster) link() {
 			continue
 		}
 		if server := c.Member(besides(m.name)); server.missing == nil {
-			server.companions = append(server.companions, m)
+			server.addCompanion(m)
 		}
 	}
 }
@@ -334,6 +367,23 @@ func (c *Cluster) connect() error {
 	return nil
 }
 
+// SchedulerURL is where the scheduler serves its diagnostics, for use on this machine: /explain/NAMESPACE/POD tells why
+// a pod has no node. It is empty for a cluster without a scheduler, and for one that Open took hold of.
+func (c *Cluster) SchedulerURL() string { return c.schedulerURL }
+
+func schedulerURL(addressing backend.Addressing, name string) string {
+	return (&url.URL{Scheme: "https", Host: addressing.Endpoint(name, schedulerPort)}).String()
+}
+
+// HostAddress is the address of this process for the cluster's members, API servers first of all: webhooks and
+// extension servers of a test listen there, on any port. Where the containers are on another machine there is none.
+func (c *Cluster) HostAddress(ctx context.Context) (string, error) {
+	if outer, ok := c.backend.(mixed.Outer); ok {
+		return outer.HostAddress(ctx)
+	}
+	return "127.0.0.1", nil
+}
+
 // Name is the cluster's name.
 func (c *Cluster) Name() string { return c.config.name }
 
@@ -348,11 +398,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if c == nil || c.backend == nil {
 		return nil
 	}
-	local := c.unmerge(ctx)
-	if c.local != nil {
-		local = errors.Join(local, c.local.Close(ctx))
-	}
-	err := errors.Join(local, c.backend.Close(ctx), c.backend.Release())
+	err := errors.Join(c.unmerge(ctx), c.backend.Close(ctx), c.backend.Release())
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close()) // the members that use it have ended
 	}

@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"quintet.dev/quintet/cluster/internal/backend"
@@ -111,7 +109,7 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 	pair, err = ids.etcd.Client("kube-apiserver-etcd-client")
 	f.pair("pki/apiserver-etcd-client", pair, err)
 	f.kubeconfig(adminConf, l, l.adminURL(), "kubernetes-admin", "system:masters")
-	if !l.config.inProcess {
+	if !l.config.inThisProcess(APIServer) {
 		f.add(caKey, ids.cluster.Key, nil)
 		record, err := l.config.record()
 		f.add(recordFile, record, err)
@@ -122,13 +120,13 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 func (ids *identities) controllerFiles(l *layout) *files {
 	f := newFiles()
 	f.pair("pki/ca", ids.cluster.Pair, nil) // with its key: the controller manager signs
-	f.kubeconfig("controller-manager.conf", l, l.apiURL(), "system:kube-controller-manager")
+	f.kubeconfig("controller-manager.conf", l, l.apiURL(ControllerManager), "system:kube-controller-manager")
 	return f
 }
 
 func (ids *identities) schedulerFiles(l *layout) *files {
 	f := newFiles()
-	f.kubeconfig("scheduler.conf", l, l.apiURL(), "system:kube-scheduler")
+	f.kubeconfig("scheduler.conf", l, l.apiURL(Scheduler), "system:kube-scheduler")
 	return f
 }
 
@@ -138,7 +136,7 @@ func (ids *identities) nodeFiles(l *layout, member string) *files {
 	hosts := append([]string{member, l.addressing.Host(member)}, l.addressing.IPs(member)...)
 	pair, err := ids.cluster.Serving("system:node:"+member, hosts...)
 	f.pair("pki/kubelet", pair, err)
-	f.kubeconfig("kubelet.conf", l, l.apiURL(), "system:node:"+member, "system:nodes")
+	f.kubeconfig("kubelet.conf", l, l.apiURL(Node), "system:node:"+member, "system:nodes")
 	return f
 }
 
@@ -150,21 +148,25 @@ func (ids *identities) balancerFiles() *files {
 
 func (ids *identities) cloudProviderFiles(l *layout) *files {
 	f := newFiles()
-	f.kubeconfig("cloud-provider.conf", l, l.apiURL(), cloudProviderUser)
+	f.kubeconfig("cloud-provider.conf", l, l.apiURL(CloudProvider), cloudProviderUser)
 	return f
 }
 
 func (ids *identities) routesFiles(l *layout) *files {
 	f := newFiles()
-	f.kubeconfig("node-routes.conf", l, l.apiURL(), proxyUser)
+	f.kubeconfig("node-routes.conf", l, l.apiURL(Routes), proxyUser)
 	return f
 }
 
-// url returns the URL of an etcd member inside the cluster; inside one process it needs no TLS.
+// url returns the URL at which etcd members listen, and find each other.
 func (l *layout) url(member string, usual int) string {
-	scheme := "https://"
+	return l.etcdScheme() + l.address(Etcd, member, usual)
+}
+
+// etcdScheme is that of etcd's URLs; inside one process it needs no TLS.
+func (l *layout) etcdScheme() string {
 	if l.config.inProcess {
-		scheme = "http://"
+		return "http://"
 	}
-	return scheme + net.JoinHostPort(l.addressing.Host(member), strconv.Itoa(l.addressing.Port(member, usual)))
+	return "https://"
 }

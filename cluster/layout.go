@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"quintet.dev/quintet/cluster/internal/backend"
-	"quintet.dev/quintet/components/etcd"
 )
 
 // The usual ports and ranges, as kubeadm has them; pods' and services' addresses exist only inside the nodes.
@@ -49,7 +48,7 @@ func (c *config) names(component Component) []string {
 	}
 	switch component {
 	case Etcd:
-		if c.inProcess && c.store == Memory {
+		if c.inProcess && c.inMemory() {
 			return nil
 		}
 		return list("etcd", 0, c.etcds)
@@ -65,8 +64,8 @@ func (c *config) names(component Component) []string {
 		}
 		return list("api-balancer", 0, 1)
 	case Routes:
-		if !c.hasPodNetwork() {
-			return nil // there are no pods to lead to
+		if !c.hasPodNetwork() || c.programs[APIServer] != nil {
+			return nil // there are no pods to lead to, or no network of an API server's own to lead from
 		}
 		return list(routesPrefix, 0, c.apiservers)
 	case Node:
@@ -77,7 +76,7 @@ func (c *config) names(component Component) []string {
 		}
 		return list("cloud-provider", 0, 1)
 	case VolumeProvisioner:
-		if !c.inProcess || !c.hasVolumeProvisioner() {
+		if !c.hollow() || !c.hasVolumeProvisioner() {
 			return nil // it is a process of the nodes
 		}
 		return list("volume-provisioner", 0, 1)
@@ -97,24 +96,29 @@ func (c *config) names(component Component) []string {
 }
 
 // hasPodNetwork tells whether pods are real.
-func (c *config) hasPodNetwork() bool { return !c.inProcess && len(c.names(Node)) > 0 }
+func (c *config) hasPodNetwork() bool { return !c.hollow() && len(c.names(Node)) > 0 }
+
+// inMemory tells whether an API server in this process keeps its objects in memory. A program in the place of etcd asks
+// for etcd.
+func (c *config) inMemory() bool { return c.store == Memory && (c.storeSet || c.programs[Etcd] == nil) }
 
 // placements tells the back end what will be there.
 func (c *config) placements() []backend.Placement {
 	ports := map[Component]int{APIServer: apiserverPort, APIBalancer: apiserverPort, Etcd: etcdClientPort,
 		Scheduler: schedulerPort, Registry: registryPort}
-	if c.inProcess {
-		ports[Node] = kubeletPort // the API server must find many on one address
-		ports[MetricsServer] = metricsPort
+	for component, port := range map[Component]int{Node: kubeletPort, MetricsServer: metricsPort} {
+		if c.inThisProcess(component) {
+			ports[component] = port // the API server must find many on one address
+		}
 	}
 	var placements []backend.Placement
 	for _, component := range Components() {
-		if component == Routes || component == Scheduler && c.hasLocalScheduler() {
-			continue // they are where their API servers are, or in this process
+		if component == Routes {
+			continue // they are where their API servers are
 		}
 		for _, name := range c.names(component) {
-			placement := backend.Placement{Name: name, Port: ports[component]}
-			if component == Node {
+			placement := backend.Placement{Name: name, Port: ports[component], InProcess: c.beside(component)}
+			if component == Node && !c.hollow() {
 				placement.Resources = c.nodeResources
 			}
 			placements = append(placements, placement)
@@ -137,13 +141,13 @@ func (l *layout) members() ([]backend.Member, error) {
 		{Registry, l.registry},
 	}
 	for _, maker := range makers {
-		if maker.component == Scheduler && l.config.hasLocalScheduler() {
-			continue
-		}
 		for _, name := range l.config.names(maker.component) {
 			member, err := l.member(maker.component, maker.make, name)
 			if err != nil {
 				return nil, err
+			}
+			if maker.component == Etcd && l.config.diskSize > 0 {
+				members = append(members, l.disk(&member))
 			}
 			members = append(members, member)
 		}
@@ -160,7 +164,7 @@ func (l *layout) member(component Component, make func(string) (backend.Member, 
 		return member, fmt.Errorf("%s: %w", name, files.err)
 	}
 	member.Name, member.Component, member.Files = name, string(component), files.content
-	member.Image = l.config.image(component)
+	member.Image, member.InProcess = l.config.image(component), l.config.beside(component)
 	member.Args = append(member.Args, l.userArgs(component, name, l.config.args[component])...)
 	if component == Node {
 		member.Args = append(member.Args, l.userArgs(Node, name, l.config.ofNode(name).args())...)
@@ -168,58 +172,10 @@ func (l *layout) member(component Component, make func(string) (backend.Member, 
 	return member, nil
 }
 
-func (l *layout) etcd(name string) (backend.Member, *files) {
-	if l.config.inProcess {
-		return backend.Member{Program: "etcd", Port: etcdClientPort, Args: []string{
-			"--data-dir=" + path.Join(l.addressing.Dir(name), "data"), "--listen-client-urls=" +
-				l.url(name, etcdClientPort),
-			"--unsafe-no-fsync=true", "--" + etcd.RestoreFlag + "=" + l.files(name)(snapshotFile),
-		}}, l.etcdSnapshot(newFiles())
-	}
-	file := l.files(name)
-	var initial []string
-	for _, peer := range l.config.names(Etcd) {
-		initial = append(initial, peer+"="+l.url(peer, etcdPeerPort))
-	}
-	var alone []string
-	if len(initial) == 1 {
-		// A member without peers needs no votes: with short timeouts it becomes leader half a second sooner.
-		alone = []string{"--heartbeat-interval=10", "--election-timeout=100"}
-	}
-	if _, own := l.config.images[Etcd]; !own {
-		alone = append(alone, "--"+etcd.RestoreFlag+"="+file(snapshotFile))
-	}
-	return backend.Member{
-		Program: "etcd",
-		Port:    etcdClientPort,
-		Data:    []string{etcdData},
-		Args: append(alone,
-			"--name="+name, "--data-dir="+etcdData,
-			"--listen-client-urls=https://0.0.0.0:2379", "--advertise-client-urls="+l.url(name, etcdClientPort),
-			"--listen-peer-urls=https://0.0.0.0:2380", "--initial-advertise-peer-urls="+l.url(name, etcdPeerPort),
-			"--initial-cluster="+strings.Join(initial, ","), "--initial-cluster-state=new",
-			"--cert-file="+file("pki/etcd/server.crt"), "--key-file="+file("pki/etcd/server.key"),
-			"--trusted-ca-file="+file("pki/etcd/ca.crt"), "--client-cert-auth=true",
-			"--peer-cert-file="+file("pki/etcd/peer.crt"), "--peer-key-file="+file("pki/etcd/peer.key"),
-			"--peer-trusted-ca-file="+file("pki/etcd/ca.crt"), "--peer-client-cert-auth=true",
-			"--log-level=warn",
-			"--unsafe-no-fsync=true", // a killed process loses nothing; only a crash of the machine does
-		),
-	}, l.etcdSnapshot(l.ids.etcdFiles(l.addressing, name))
-}
-
-// etcdSnapshot adds the snapshot that the cluster goes on from.
-func (l *layout) etcdSnapshot(f *files) *files {
-	if from := l.config.from; from != nil && from.etcd != nil {
-		f.add(snapshotFile, from.etcd, nil)
-	}
-	return f
-}
-
 func (l *layout) apiserver(name string) (backend.Member, *files) {
 	file := l.files(name)
 	args := []string{
-		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort),
+		"--bind-address=" + l.bind(APIServer, name), "--secure-port=" + l.port(name, apiserverPort),
 		"--advertise-address=" + l.nodeIPs(name)[0],
 		"--tls-cert-file=" + file("pki/apiserver.crt"), "--tls-private-key-file=" + file("pki/apiserver.key"),
 		"--client-ca-file=" + file("pki/ca.crt"),
@@ -256,7 +212,7 @@ func (l *layout) storage(file func(string) string) []string {
 	}
 	var servers []string
 	for _, member := range members {
-		servers = append(servers, l.url(member, etcdClientPort))
+		servers = append(servers, l.etcdScheme()+l.address(APIServer, member, etcdClientPort))
 	}
 	if l.config.inProcess {
 		return []string{"--etcd-servers=" + strings.Join(servers, ",")}
@@ -277,7 +233,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--authentication-kubeconfig=" + file("controller-manager.conf"),
 			"--authorization-kubeconfig=" + file("controller-manager.conf"),
 			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
-			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
+			"--bind-address=" + l.bind(ControllerManager, name), "--secure-port=" + l.port(name, managerPort),
 			l.leaderElect(ControllerManager),
 		}, l.config.nodeCIDRArgs(), []string{
 			"--root-ca-file=" + file("pki/ca.crt"),
@@ -292,17 +248,18 @@ func (l *layout) scheduler(name string) (backend.Member, *files) {
 	return backend.Member{
 		Program: "kube-scheduler",
 		Port:    schedulerPort,
-		Args:    l.schedulerArgs(name, l.files(name)("scheduler.conf"), l.bind()),
+		Args:    l.schedulerArgs(name),
 	}, l.ids.schedulerFiles(l)
 }
 
-func (l *layout) schedulerArgs(name, kubeconfig, bind string) []string {
+func (l *layout) schedulerArgs(name string) []string {
+	kubeconfig := l.files(name)("scheduler.conf")
 	return []string{
 		"--kubeconfig=" + kubeconfig, l.leaderElect(Scheduler), "--kube-api-qps=1000", "--kube-api-burst=2000",
 		// on by default, it takes a tenth of the scheduler's time; and in process, it is shared by all
 		"--contention-profiling=false",
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=" + bind, "--secure-port=" + l.port(name, schedulerPort),
+		"--bind-address=" + l.bind(Scheduler, name), "--secure-port=" + l.port(name, schedulerPort),
 	}
 }
 
@@ -344,7 +301,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		"--hostname-override=" + name, "--node-ip=" + joined(l.nodeIPs(name)),
 		"--tls-cert-file=" + file("pki/kubelet.crt"), "--tls-private-key-file=" + file("pki/kubelet.key"),
 	}
-	if l.config.inProcess {
+	if l.config.hollow() {
 		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.addressing.Dir(name), "kubelet"),
 			"--healthz-port=0")
 	} else {
@@ -355,9 +312,9 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		args = append(args, "--pod-cidr="+joined(l.config.nodePodCIDRs(nodeNumber(name)-1)))
 	}
 	args = append(args, l.capacityArgs()...)
-	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true,
+	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: !l.config.beside(Node),
 		Resources: l.config.nodeResources, StopGrace: l.config.shutdown.stopGrace()}
-	if !l.config.inProcess {
+	if !l.config.hollow() {
 		l.nodeServices(f, name)
 	}
 	member.Publish = l.publishes(name)
@@ -370,7 +327,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 // capacityArgs have a kubelet declare what its node is bounded by.
 func (l *layout) capacityArgs() []string {
 	r := l.config.nodeResources
-	if !l.config.inProcess {
+	if !l.config.hollow() {
 		if r == (backend.Resources{}) {
 			return nil
 		}
@@ -400,11 +357,13 @@ func (l *layout) publishes(name string) []backend.PublishedPort {
 	return ports
 }
 
-// bind is the address that members listen on.
-func (l *layout) bind() string {
+// bind is the address that a member listens on.
+func (l *layout) bind(component Component, name string) string {
 	switch {
 	case l.config.inProcess:
 		return "127.0.0.1"
+	case l.config.inThisProcess(component):
+		return l.addressing.IPs(name)[0]
 	case l.config.family == IPv4:
 		return "0.0.0.0"
 	default:
@@ -420,10 +379,18 @@ func (l *layout) apiMember() string {
 	return l.config.names(APIServer)[0]
 }
 
-// apiURL is the address of the API inside the cluster.
-func (l *layout) apiURL() string {
-	member := l.apiMember()
-	return "https://" + net.JoinHostPort(l.addressing.Host(member), l.port(member, apiserverPort))
+// address is host:port at which a component reaches a member: from this process, containers are reached at the ports
+// that they publish.
+func (l *layout) address(from Component, member string, usual int) string {
+	if l.config.beside(from) {
+		return l.addressing.Endpoint(member, usual)
+	}
+	return net.JoinHostPort(l.addressing.Host(member), l.port(member, usual))
+}
+
+// apiURL is the address of the API for a component.
+func (l *layout) apiURL(from Component) string {
+	return "https://" + l.address(from, l.apiMember(), apiserverPort)
 }
 
 // adminURL is the address of the API for clients outside.

@@ -27,12 +27,12 @@ func (l *layout) metricsServer(name string) (backend.Member, *files) {
 		l.addressing.IPs(name)...)
 	pair, err := l.ids.cluster.Serving(addons.MetricsServer, hosts...)
 	f.pair("pki/metrics-server", pair, err)
-	f.kubeconfig(metricsConf, l, l.apiURL(), metricsUser)
+	f.kubeconfig(metricsConf, l, l.apiURL(MetricsServer), metricsUser)
 	return backend.Member{Program: "metrics-server", Args: []string{
 		"--kubeconfig=" + file(metricsConf),
 		"--authentication-kubeconfig=" + file(metricsConf), "--authorization-kubeconfig=" + file(metricsConf),
 		"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
-		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, metricsPort),
+		"--bind-address=" + l.bind(MetricsServer, name), "--secure-port=" + l.port(name, metricsPort),
 		"--tls-cert-file=" + file("pki/metrics-server.crt"), "--tls-private-key-file=" + file("pki/metrics-server.key"),
 		"--kubelet-certificate-authority=" + file("pki/ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname", "--kubelet-use-node-status-port",

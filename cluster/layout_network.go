@@ -20,11 +20,11 @@ const (
 // apiBalancer stands before several API servers: clients survive the loss of any of them.
 func (l *layout) apiBalancer(name string) (backend.Member, *files) {
 	args := []string{
-		"--listen=" + net.JoinHostPort(l.bind(), l.port(name, apiserverPort)),
+		"--listen=" + net.JoinHostPort(l.bind(APIBalancer, name), l.port(name, apiserverPort)),
 		"--certificate-authority=" + l.files(name)("pki/ca.crt"),
 	}
 	for _, server := range l.config.names(APIServer) {
-		args = append(args, "--backend="+net.JoinHostPort(l.addressing.Host(server), l.port(server, apiserverPort)))
+		args = append(args, "--backend="+l.address(APIBalancer, server, apiserverPort))
 	}
 	return backend.Member{Program: "api-balancer", Port: apiserverPort, Args: args}, l.ids.balancerFiles()
 }
@@ -35,20 +35,20 @@ func (l *layout) nodeServices(f *files, name string) {
 	file := l.files(name)
 	l.engineFiles(f)
 	if !l.config.without[Routes] {
-		f.kubeconfig("node-routes.conf", l, l.apiURL(), proxyUser)
+		f.kubeconfig("node-routes.conf", l, l.apiURL(Node), proxyUser)
 		f.arguments("node-routes", l.config.args[Routes])
 	}
 	if !l.config.without[KubeProxy] && l.config.images[KubeProxy] == "" {
-		f.kubeconfig("kube-proxy.conf", l, l.apiURL(), proxyUser)
+		f.kubeconfig("kube-proxy.conf", l, l.apiURL(Node), proxyUser)
 		f.add("kube-proxy.yaml", l.proxyConfiguration(file("kube-proxy.conf")), nil)
 		f.arguments("kube-proxy", l.config.args[KubeProxy])
 	}
 	if !l.config.without[NetworkPolicy] {
-		f.kubeconfig("network-policy.conf", l, l.apiURL(), policyUser)
+		f.kubeconfig("network-policy.conf", l, l.apiURL(Node), policyUser)
 		f.arguments("network-policy", l.config.args[NetworkPolicy])
 	}
 	if !l.config.without[VolumeProvisioner] {
-		f.kubeconfig(provisionerConf, l, l.apiURL(), provisionerUser)
+		f.kubeconfig(provisionerConf, l, l.apiURL(Node), provisionerUser)
 		f.arguments("volume-provisioner", l.config.args[VolumeProvisioner])
 	}
 }
@@ -82,7 +82,7 @@ clientConnection: {kubeconfig: %q}
 clusterCIDR: %q
 conntrack: {maxPerCore: 0, min: 0}
 nftables: {minSyncPeriod: 10ms, syncPeriod: 30s}
-`, l.bind(), kubeconfig, joined(l.config.podCIDRs()))
+`, l.bind(Node, ""), kubeconfig, joined(l.config.podCIDRs()))
 }
 
 // kubeletConfiguration has no thresholds of disk space: nodes share the machine's disk, on which pods that are evicted
@@ -100,7 +100,7 @@ clusterDomain: %s
 evictionHard: {memory.available: 100Mi, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%}
 imageGCHighThresholdPercent: 100
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"), clusterDomain)
-	if !l.config.inProcess {
+	if !l.config.hollow() {
 		config = append(config, "failSwapOn: false\n"...) // whether the machine swaps is not the nodes' to say
 	}
 	if periods := l.config.shutdown; periods.total > 0 {

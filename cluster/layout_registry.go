@@ -48,7 +48,7 @@ func (l *layout) registry(name string) (backend.Member, *files) {
 		"storage": map[string]any{
 			"filesystem": map[string]any{"rootdirectory": registryData}, "delete": map[string]any{"enabled": true},
 		},
-		"http": map[string]any{"addr": net.JoinHostPort(l.bind(), l.port(name, registryPort)),
+		"http": map[string]any{"addr": net.JoinHostPort(l.bind(Registry, name), l.port(name, registryPort)),
 			"tls": map[string]any{"certificate": file("pki/registry.crt"), "key": file("pki/registry.key")}},
 	}
 	if user := l.config.registryUser; user != (account{}) {

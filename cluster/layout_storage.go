@@ -17,7 +17,7 @@ func (c *config) hasVolumeProvisioner() bool {
 // have one each (nodeServices).
 func (l *layout) volumeProvisioner(name string) (backend.Member, *files) {
 	f := newFiles()
-	f.kubeconfig(provisionerConf, l, l.apiURL(), provisionerUser)
+	f.kubeconfig(provisionerConf, l, l.apiURL(VolumeProvisioner), provisionerUser)
 	return backend.Member{Program: "volume-provisioner", Args: []string{
 		"--kubeconfig=" + l.files(name)(provisionerConf), "--all-nodes",
 		"--volume-dir=" + path.Join(l.addressing.Dir(name), "volumes"),

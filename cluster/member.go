@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"quintet.dev/quintet/cluster/internal/backend"
@@ -23,7 +24,9 @@ type Member struct {
 	component Component
 	instance  backend.Instance
 	missing   error
-	// companions share the member's network, and have none once it ended.
+
+	mu sync.Mutex
+	// companions share the member's network, and have none once it ended; guarded by mu.
 	companions []*Member
 }
 
@@ -84,12 +87,30 @@ func (m *Member) Start(ctx context.Context) error {
 	if err := m.do(func(i backend.Instance) error { return i.Start(ctx) }); err != nil {
 		return err
 	}
-	for _, companion := range m.companions {
+	for _, companion := range m.allCompanions() {
 		if err := companion.Restart(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (m *Member) allCompanions() []*Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.companions)
+}
+
+func (m *Member) addCompanion(companion *Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.companions = append(m.companions, companion)
+}
+
+func (m *Member) dropCompanion(companion *Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.companions = slices.DeleteFunc(m.companions, func(other *Member) bool { return other == companion })
 }
 
 // Stop stops the member gracefully, waits, and kills it after ten seconds, or a node after what

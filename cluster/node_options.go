@@ -233,7 +233,7 @@ func (c *config) checkNodes() error {
 	}
 	for i, o := range c.nodeOptions {
 		name := fmt.Sprintf("node-%d", i+1)
-		if c.inProcess && len(o.Mounts)+len(o.Ports) > 0 {
+		if c.hollow() && len(o.Mounts)+len(o.Ports) > 0 {
 			return fmt.Errorf("mounts and ports of %s: the nodes of a cluster in process are hollow", name)
 		}
 		for _, p := range o.Ports {

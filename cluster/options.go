@@ -11,7 +11,6 @@ import (
 
 	"quintet.dev/quintet/clock"
 	"quintet.dev/quintet/cluster/internal/backend"
-	"quintet.dev/quintet/components/scheduler"
 	"quintet.dev/quintet/faults"
 	"quintet.dev/quintet/images"
 )
@@ -97,6 +96,7 @@ type config struct {
 	clock        *clock.Clock // nil is real time
 
 	runtime       Runtime           // of nodes in containers; "" is Docker
+	diskSize      int64             // of each etcd member's disk, in bytes; 0 is the machine's
 	nodeResources backend.Resources // of each node; 0 is no bound
 	overcommit    bool
 	shutdown      shutdownPeriods
@@ -116,8 +116,7 @@ type config struct {
 	manifests     []*unstructured.Unstructured
 	waitManifests bool
 
-	ownScheduler     bool
-	schedulerOptions []scheduler.Option
+	programs map[Component]Program // that run in this process instead of components
 }
 
 func newConfig(name string) *config {
@@ -125,6 +124,7 @@ func newConfig(name string) *config {
 		name: name, nodes: 1, apiservers: 1, etcds: 1, schedulers: 1, managers: 1, store: Memory, family: IPv4,
 		images:   map[Component]string{},
 		built:    map[Component]string{},
+		programs: map[Component]Program{},
 		publish:  map[int]int{},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},

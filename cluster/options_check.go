@@ -22,13 +22,16 @@ func (c *config) check() error {
 	if err := c.checkImages(); err != nil {
 		return err
 	}
-	if err := c.checkOwnScheduler(); err != nil {
+	if err := c.checkPrograms(); err != nil {
 		return err
 	}
 	if err := c.checkFaults(); err != nil {
 		return err
 	}
 	if err := c.checkNodeOptions(); err != nil {
+		return err
+	}
+	if err := c.checkDisk(); err != nil {
 		return err
 	}
 	if err := c.checkClock(); err != nil {
@@ -119,6 +122,10 @@ func (c *config) whyMissing(component Component) string {
 		return fmt.Sprintf("the store is %s", c.store)
 	case c.inProcess && component != Node && component != VolumeProvisioner && component != MetricsServer:
 		return "a cluster in process has none, as its pods only pretend"
+	case component == Routes && c.programs[APIServer] != nil:
+		return "the API server is a program of this process, which no pod network leads to"
+	case c.hollow() && len(c.names(Node)) > 0:
+		return "the nodes are hollow: their kubelets are a program of this process"
 	default:
 		return "the cluster has no node"
 	}
@@ -131,8 +138,8 @@ func (c *config) checkContainers() error {
 			c.store)
 	case c.without[Etcd] && c.apiservers > 1:
 		return fmt.Errorf("%d API servers without %s: each would keep objects of its own", c.apiservers, Etcd)
-	case len(c.publish) > 0 && !c.runs(Node):
-		return errors.New("published ports: the cluster has no node")
+	case len(c.publish) > 0 && !c.hasPodNetwork():
+		return fmt.Errorf("published ports: %s", c.whyMissing(KubeProxy))
 	}
 	for _, component := range []Component{NetworkPolicy, VolumeProvisioner} {
 		if _, ok := c.images[component]; ok {
@@ -155,7 +162,7 @@ func (c *config) checkInProcess() error {
 		return errors.New("detached: a cluster in process ends with its process")
 	case c.etcds > 1:
 		return fmt.Errorf("%d etcd members: a cluster in process has one", c.etcds)
-	case c.without[Etcd] && c.store == EmbeddedEtcd:
+	case c.without[Etcd] && !c.inMemory():
 		return fmt.Errorf("store %s: %s is left out", c.store, Etcd)
 	case len(c.publish) > 0:
 		return errors.New("published ports: the nodes of a cluster in process are hollow")

@@ -132,7 +132,8 @@ func TestPlacements(t *testing.T) {
 			{Name: "controller-manager-0"}, {Name: "scheduler-0", Port: 10259}, {Name: "node-1"},
 			{Name: "cloud-provider-0"}}},
 		"a scheduler of a test": {[]Option{WithScheduler(), WithNodes(0)}, []backend.Placement{
-			{Name: "etcd-0", Port: 2379}, {Name: "apiserver-0", Port: 6443}, {Name: "controller-manager-0"}}},
+			{Name: "etcd-0", Port: 2379}, {Name: "apiserver-0", Port: 6443}, {Name: "controller-manager-0"},
+			{Name: "scheduler-0", Port: 10259, InProcess: true}}},
 		"in process": {[]Option{InProcess(), WithScheduler(), WithMetricsServer()}, []backend.Placement{
 			{Name: "apiserver-0", Port: 6443}, {Name: "controller-manager-0"}, {Name: "scheduler-0", Port: 10259},
 			{Name: "node-1", Port: 10250}, {Name: "volume-provisioner-0"}, {Name: "metrics-server-0", Port: 10250}}},

@@ -40,7 +40,7 @@ func TestOptionsThatNothingWouldComeOf(t *testing.T) {
 		{"graceful node shutdown", []Option{inProcess, WithGracefulNodeShutdown(time.Second, 0)}},
 		{"graceful node shutdown in 1s", []Option{containers, WithGracefulNodeShutdown(time.Second, time.Minute)}},
 		{"graceful node shutdown in 1ms", []Option{containers, WithGracefulNodeShutdown(time.Millisecond, 0)}},
-		{"the component is left out", []Option{inProcess, Without(Scheduler), WithScheduler()}},
+		{"it is left out", []Option{inProcess, Without(Scheduler), WithScheduler()}},
 		{"a detached cluster outlives it", []Option{containers, Detached(), WithScheduler()}},
 		{"it has no image", []Option{containers, WithImage(Scheduler, "mine:dev"), WithScheduler()}},
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/clock"
 
 	moved "quintet.dev/quintet/clock"
-	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -31,89 +30,75 @@ type runner interface {
 }
 
 // programs are the components as they run in this process: the same flags, the same values. store is what API servers
-// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. own are the
-// options of the scheduler; all tell the time by clocks. nodes is what kubelets share; it may be nil.
-func programs(store storage.Store, own []scheduler.Option, clocks clocks, nodes *fleet.Fleet) map[string]inprocess.Program {
-	return map[string]inprocess.Program{
-		"etcd": program(func(p inprocess.Process) (runner, error) {
+// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. nodes is what
+// kubelets share; it may be nil.
+func programs(store storage.Store, clocks clocks, nodes *fleet.Fleet) map[string]Program {
+	return map[string]Program{
+		"etcd": program(func(env Env) (runner, error) {
 			var config etcd.Config
-			if err := parse("etcd", config.AddFlags, p.Args); err != nil {
+			if err := parse("etcd", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			if p.Listener != nil {
-				_ = p.Listener.Close() // etcd listens by itself
-			}
+			env.listensItself()
 			return etcd.New(config)
 		}),
-		"kube-apiserver": program(func(p inprocess.Process) (runner, error) {
+		"kube-apiserver": program(func(env Env) (runner, error) {
 			var config options.Config
 			var injection faults.Flag
-			if err := parse("kube-apiserver", injection.With(config.AddFlags), p.Args); err != nil {
+			if err := parse("kube-apiserver", injection.With(config.AddFlags), env.Args); err != nil {
 				return nil, err
 			}
-			config.Filter, config.Clock = clocks.filter(injection.Filter()), clocks.api
-			config.Listener = p.Listener
+			config.Filter, config.Clock = clocks.filter(injection.Filter()), env.Clock
+			config.Listener = env.Listener
 			if config.Storage == options.StorageMemory {
 				config.Store = store
 			}
 			return apiserver.New(config)
 		}),
-		"api-balancer": program(func(p inprocess.Process) (runner, error) {
+		"api-balancer": program(func(env Env) (runner, error) {
 			config := balancer.NewConfig()
-			if err := parse("api-balancer", config.AddFlags, p.Args); err != nil {
+			if err := parse("api-balancer", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			if p.Listener != nil {
-				_ = p.Listener.Close() // the balancer listens by itself
-			}
-			config.Clock = clocks.api
+			env.listensItself()
+			config.Clock = env.Clock
 			return balancer.New(*config)
 		}),
-		"kube-controller-manager": program(func(p inprocess.Process) (runner, error) {
+		"kube-controller-manager": program(func(env Env) (runner, error) {
 			config := controllers.DefaultConfig()
-			if err := parse("kube-controller-manager", config.AddFlags, p.Args); err != nil {
+			if err := parse("kube-controller-manager", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			config.Clock = clocks.others
-			if clocks.move() {
+			config.Clock = env.Clock
+			if env.moves {
 				config.KubeAPIQPS = -1
 			}
 			return controllers.New(config)
 		}),
-		"kube-scheduler": program(func(p inprocess.Process) (runner, error) {
-			var config scheduler.Config
-			if err := parse("kube-scheduler", config.AddFlags, p.Args); err != nil {
-				return nil, err
-			}
-			config.Listener, config.Clock = p.Listener, clocks.others
-			if clocks.move() {
-				config.QPS = -1
-			}
-			return scheduler.New(config, own...)
-		}),
-		"volume-provisioner": program(func(p inprocess.Process) (runner, error) {
+		"kube-scheduler": runScheduler(),
+		"volume-provisioner": program(func(env Env) (runner, error) {
 			config := provisioner.NewConfig()
-			if err := parse("volume-provisioner", config.AddFlags, p.Args); err != nil {
+			if err := parse("volume-provisioner", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			config.Clock = clocks.others
+			config.Clock = env.Clock
 			return provisioner.New(*config)
 		}),
-		"metrics-server": program(func(p inprocess.Process) (runner, error) {
+		"metrics-server": program(func(env Env) (runner, error) {
 			config := metricsserver.NewConfig()
-			if err := parse("metrics-server", config.AddFlags, p.Args); err != nil {
+			if err := parse("metrics-server", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			config.Listener, config.Clock = p.Listener, clocks.nodes
+			config.Listener, config.Clock = env.Listener, env.Clock
 			return metricsserver.New(*config)
 		}),
-		"kubelet": program(func(p inprocess.Process) (runner, error) {
+		"kubelet": program(func(env Env) (runner, error) {
 			config := kubelet.NewConfig()
-			if err := parse("kubelet", config.AddFlags, p.Args); err != nil {
+			if err := parse("kubelet", config.AddFlags, env.Args); err != nil {
 				return nil, err
 			}
-			config.Listener, config.Clock, config.Fleet = p.Listener, clocks.nodes, nodes
-			if clocks.move() {
+			config.Listener, config.Clock, config.Fleet = env.Listener, env.Clock, nodes
+			if env.moves {
 				config.KubeAPIQPS = -1
 			}
 			return kubelet.New(*config)
@@ -121,16 +106,35 @@ func programs(store storage.Store, own []scheduler.Option, clocks clocks, nodes 
 	}
 }
 
-func program(make func(inprocess.Process) (runner, error)) inprocess.Program {
-	return func(ctx context.Context, p inprocess.Process) error {
-		r, err := make(p)
+// runScheduler is the scheduler, made with options.
+func runScheduler(own ...scheduler.Option) Program {
+	return program(func(env Env) (runner, error) {
+		var config scheduler.Config
+		if err := parse("kube-scheduler", config.AddFlags, env.Args); err != nil {
+			return nil, err
+		}
+		config.Listener, config.Clock = env.Listener, env.Clock
+		if env.moves {
+			config.QPS = -1
+		}
+		return scheduler.New(config, own...)
+	})
+}
+
+func program(make func(Env) (runner, error)) Program {
+	return func(ctx context.Context, env Env) error {
+		r, err := make(env)
 		if err != nil {
-			if p.Listener != nil {
-				_ = p.Listener.Close() // closed already if the component got so far
-			}
 			return err
 		}
 		return r.Run(ctx)
+	}
+}
+
+// listensItself frees the listener's address for a component that takes no listener.
+func (e Env) listensItself() {
+	if e.Listener != nil {
+		_ = e.Listener.Close()
 	}
 }
 
@@ -156,6 +160,18 @@ func (c *config) clocks(store storage.Store) clocks {
 		return realTime()
 	}
 	return clocks{api: apiClock(c.clock), nodes: c.clock.Early(), others: c.clock, count: &activity{store: store}}
+}
+
+// of is the clock of a component.
+func (c clocks) of(component Component) clock.WithTickerAndDelayedExecution {
+	switch component {
+	case APIServer, APIBalancer:
+		return c.api
+	case Node, MetricsServer:
+		return c.nodes
+	default:
+		return c.others
+	}
 }
 
 func realTime() clocks {

@@ -28,6 +28,9 @@ const (
 	tailTimeout   = 5 * time.Second
 )
 
+// final is an error after which waiting is of no use.
+type final struct{ error }
+
 // until polls ready until it returns nil, and reports its last error when ctx ends first.
 func until(ctx context.Context, ready func(context.Context) error) error {
 	var last error
@@ -35,6 +38,9 @@ func until(ctx context.Context, ready func(context.Context) error) error {
 		err := ready(ctx)
 		if err == nil {
 			return nil
+		}
+		if ended := (final{}); errors.As(err, &ended) {
+			return ended.error
 		}
 		if ctx.Err() == nil || last == nil {
 			last = err // after the end the error is only about the end

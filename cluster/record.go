@@ -41,8 +41,12 @@ type record struct {
 }
 
 func (c *config) record() ([]byte, error) {
+	nodes := c.nodes
+	if c.hollow() {
+		nodes = 0 // no other process can add one
+	}
 	return json.MarshalIndent(record{
-		Nodes: c.nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
+		Nodes: nodes, APIServers: c.apiservers, Etcds: c.etcds, Schedulers: c.schedulers, Managers: c.managers,
 		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Built: c.built, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
 		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure, Runtime: c.runtime,

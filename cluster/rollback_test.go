@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/cluster/internal/inprocess"
 )
 
@@ -182,7 +183,8 @@ func TestKubeconfig(t *testing.T) {
 func TestProgramsNameTheirFlags(t *testing.T) {
 	store := newConfig("flags").newMemoryStore()
 	defer store.Close()
-	all := programs(store, nil, realTime(), nil)
+	h := &host{originals: programs(store, realTime(), nil), clocks: realTime(), shifts: &shifts{}}
+	all := h.processes()
 	var names []string
 	for name := range all {
 		names = append(names, name)
@@ -199,7 +201,8 @@ func TestProgramsNameTheirFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		err = run(t.Context(), inprocess.Process{Args: []string{"--no-such-flag=1"}, Listener: listener, Log: &log})
+		err = run(t.Context(), inprocess.Process{
+			Member: backend.Member{Args: []string{"--no-such-flag=1"}}, Listener: listener, Log: &log})
 		if err == nil || err.Error() != "unknown flag: --no-such-flag" {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -92,7 +92,7 @@ func (c *config) forked() *config {
 	}
 	copied.loaded, copied.archives = slices.Clone(c.loaded), slices.Clone(c.archives)
 	copied.mirrors, copied.insecure = slices.Clone(c.mirrors), slices.Clone(c.insecure)
-	copied.schedulerOptions = slices.Clone(c.schedulerOptions)
+	copied.programs = maps.Clone(c.programs)
 	copied.manifests, copied.mergeInto, copied.from = nil, "", nil
 	return &copied
 }

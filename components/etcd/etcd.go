@@ -25,6 +25,10 @@ type Config struct {
 	UnsafeNoFsync bool
 	// RestoreSnapshot is the file of a snapshot that DataDir is made from, once, if it exists.
 	RestoreSnapshot string
+	// CertFile and KeyFile serve an https ClientURL, and TrustedCAFile signs the certificates of its clients.
+	CertFile, KeyFile, TrustedCAFile string
+	// ClientCertAuth demands such a certificate of every client.
+	ClientCertAuth bool
 	// LogLevel is zap's: "fatal" if empty.
 	LogLevel string
 }
@@ -55,6 +59,8 @@ func New(c Config) (*Server, error) {
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.TickMs, config.ElectionMs = 10, 100 // it has no peers to wait for
 	config.UnsafeNoFsync = c.UnsafeNoFsync
+	config.ClientTLSInfo.CertFile, config.ClientTLSInfo.KeyFile = c.CertFile, c.KeyFile
+	config.ClientTLSInfo.TrustedCAFile, config.ClientTLSInfo.ClientCertAuth = c.TrustedCAFile, c.ClientCertAuth
 	config.LogLevel = "fatal" // its way to end is to log several errors
 	if c.LogLevel != "" {
 		config.LogLevel = c.LogLevel

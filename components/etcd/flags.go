@@ -10,6 +10,10 @@ const RestoreFlag = "restore-snapshot"
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "Directory of the database and the log.")
 	fs.StringVar(&c.ClientURL, "listen-client-urls", c.ClientURL, "URL to serve clients on.")
+	fs.StringVar(&c.CertFile, "cert-file", c.CertFile, "Certificate of an https URL.")
+	fs.StringVar(&c.KeyFile, "key-file", c.KeyFile, "Key of the certificate.")
+	fs.StringVar(&c.TrustedCAFile, "trusted-ca-file", c.TrustedCAFile, "Authority of clients' certificates.")
+	fs.BoolVar(&c.ClientCertAuth, "client-cert-auth", c.ClientCertAuth, "Demand a certificate of clients.")
 	fs.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", c.UnsafeNoFsync,
 		"Don't wait for the disk: a crash of the machine may lose data.")
 	fs.StringVar(&c.RestoreSnapshot, RestoreFlag, c.RestoreSnapshot,

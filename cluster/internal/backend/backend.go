@@ -36,11 +36,18 @@ type Member struct {
 	Port int
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
+	// DataSize bounds the disk that each of them then is by itself, in bytes, and which lasts as long as a member runs that
+	// has it; 0 is the machine's disk.
+	DataSize int64
+	// DataFrom names the member whose Data this one has, too. It is started after that member.
+	DataFrom string
 	// SharesNetworkWith names the member whose network namespace this one joins and configures; "" for one of its own.
 	// It is started after that member, and restarted with it. Members of one process share its network anyway.
 	SharesNetworkWith string
 	// Network is what the member may do with its network.
 	Network NetworkAccess
+	// InProcess has the member run in this process, beside members in containers.
+	InProcess bool
 	// Machine marks a node that runs containers of its own.
 	Machine bool
 	// Publish are further ports of the member that are reachable on the machine that members run on.
@@ -79,6 +86,8 @@ const (
 	NetworkUse    NetworkAccess = iota
 	NetworkAdmin                // set addresses and routes
 	NetworkRouter               // and pass on packets of others, unchanged
+	NetworkTap                  // as NetworkAdmin, and make interfaces
+	NetworkNone                 // there is no network
 )
 
 // Addressing returns the addresses and paths of members before they are started, for arguments and certificates.
@@ -129,6 +138,7 @@ type Placement struct {
 	Name      string
 	Port      int       // as Member.Port
 	Resources Resources // as Member.Resources
+	InProcess bool      // as Member.InProcess
 }
 
 // Instance is a member that was started. Its methods are safe for concurrent use.

@@ -14,21 +14,10 @@ import (
 // Add chooses addresses that no container of the cluster's network has, also of a cluster that another process started.
 // What other processes add meanwhile is refused by the engine.
 func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addressing, error) {
-	inspected, err := c.docker.NetworkInspect(ctx, c.networkName(), client.NetworkInspectOptions{})
-	if err != nil {
+	if err := c.adopt(ctx); err != nil {
 		return nil, fmt.Errorf("add %s: %w", m.Name, err)
 	}
-	var made subnets
-	for _, config := range inspected.Network.IPAM.Config {
-		if config.Subnet.Addr().Is4() {
-			made.v4 = config.Subnet
-		} else {
-			made.v6 = config.Subnet
-		}
-	}
-	if !made.v4.IsValid() {
-		return nil, fmt.Errorf("add %s: the network %s has no subnet of IPv4", m.Name, c.networkName())
-	}
+	made, host := c.subnets(), c.engine()
 	taken, err := c.takenAddresses(ctx)
 	if err != nil {
 		return nil, err
@@ -36,10 +25,6 @@ func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addr
 	ips, err := made.free(taken)
 	if err != nil {
 		return nil, fmt.Errorf("add %s: %w", m.Name, err)
-	}
-	host, err := findHost(ctx, c.docker, c.provider, made.gateway())
-	if err != nil {
-		return nil, err
 	}
 	p := place{ips: ips}
 	if m.Port != 0 {
@@ -54,15 +39,31 @@ func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addr
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.networkID == "" { // another process started the cluster, and is to remove its nodes with it
-		labels := inspected.Network.Labels
+	c.members[m.Name] = p
+	return addressing{c}, nil
+}
+
+// adopt finds the network of the cluster. In one that another process started, what this one makes is labelled as the
+// rest, so that it is removed with the cluster.
+func (c *Containers) adopt(ctx context.Context) error {
+	inspected, made, err := c.inspectNetwork(ctx)
+	if err != nil {
+		return err
+	}
+	host, err := findHost(ctx, c.docker, c.provider, made.gateway())
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.networkID == "" {
+		labels := inspected.Labels
 		c.adopted = map[string]string{LabelCluster: c.config.Cluster, LabelOwner: labels[LabelOwner],
 			LabelRun: labels[LabelRun]}
 		c.privileges = likelyPrivileges(host)
 	}
-	c.networkID, c.network, c.host = inspected.Network.ID, made, host
-	c.members[m.Name] = p
-	return addressing{c}, nil
+	c.networkID, c.network, c.host = inspected.ID, made, host
+	return nil
 }
 
 // takenAddresses are those of the cluster's containers, running or not.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -165,6 +166,26 @@ func (i *instance) wrap(verb string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", verb, i.name, err)
+}
+
+// NetworkAddresses are the member's addresses on the cluster's network, and its hardware address there, while it runs.
+func (i *instance) NetworkAddresses(ctx context.Context) (ips []string, hardware string, err error) {
+	inspected, err := i.docker.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, "", i.wrap("inspect", err)
+	}
+	for _, endpoint := range inspected.Container.NetworkSettings.Networks {
+		for _, ip := range []netip.Addr{endpoint.IPAddress, endpoint.GlobalIPv6Address} {
+			if ip.IsValid() {
+				ips = append(ips, ip.String())
+			}
+		}
+		hardware = endpoint.MacAddress.String()
+	}
+	if len(ips) == 0 {
+		return nil, "", i.wrap("find the addresses of", errors.New("it has none; does it run?"))
+	}
+	return ips, hardware, nil
 }
 
 // archive packs files, named relative to dir, for one copy into a container.

@@ -72,6 +72,43 @@ func (s subnets) pools() []netip.Prefix {
 // gateway is the address that the engine's host has on the network.
 func (s subnets) gateway() netip.Addr { return address(s.v4, 1) }
 
+// HostAddress is the address of this machine on the cluster's network, at which containers reach this process. Only
+// where the engine's containers are on this machine there is one.
+func (c *Containers) HostAddress(ctx context.Context) (string, error) {
+	made := c.subnets()
+	if !made.v4.IsValid() { // another process started the cluster
+		var err error
+		if _, made, err = c.inspectNetwork(ctx); err != nil {
+			return "", err
+		}
+	}
+	if gateway := made.gateway(); isOwn(gateway) {
+		return gateway.String(), nil
+	}
+	return "", fmt.Errorf("containers of cluster %s can't reach this process: the Docker engine is on another machine (%s is "+
+		"no address of this one)", c.config.Cluster, made.gateway())
+}
+
+// inspectNetwork finds the network of a cluster that runs.
+func (c *Containers) inspectNetwork(ctx context.Context) (network.Inspect, subnets, error) {
+	inspected, err := c.docker.NetworkInspect(ctx, c.networkName(), client.NetworkInspectOptions{})
+	if err != nil {
+		return network.Inspect{}, subnets{}, err
+	}
+	var made subnets
+	for _, config := range inspected.Network.IPAM.Config {
+		if config.Subnet.Addr().Is4() {
+			made.v4 = config.Subnet
+		} else {
+			made.v6 = config.Subnet
+		}
+	}
+	if !made.v4.IsValid() {
+		return network.Inspect{}, subnets{}, fmt.Errorf("the network %s has no subnet of IPv4", c.networkName())
+	}
+	return inspected.Network, made, nil
+}
+
 // ipam tells Docker of the blocks.
 func (s subnets) ipam() *network.IPAM {
 	return &network.IPAM{Config: each(s, func(block netip.Prefix) network.IPAMConfig {

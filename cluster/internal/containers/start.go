@@ -42,6 +42,11 @@ func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (b
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if c.attachment() == "" {
+		if err := c.adopt(ctx); err != nil {
+			return nil, fmt.Errorf("start %s: %w", m.Name, err)
+		}
+	}
 	// A request that is given up half-way leaves a container that its clean-up does not see yet.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -96,7 +101,9 @@ func (c *Containers) containerConfig(m backend.Member, published []backend.Publi
 		Image: m.Image, Cmd: m.Args, Labels: labels, Volumes: map[string]struct{}{}, ExposedPorts: network.PortSet{},
 	}
 	for _, dir := range m.Data {
-		config.Volumes[dir] = struct{}{}
+		if m.DataSize == 0 {
+			config.Volumes[dir] = struct{}{}
+		}
 	}
 	for _, port := range published {
 		config.ExposedPorts[containerPort(port)] = struct{}{}
@@ -135,8 +142,22 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 	if m.SharesNetworkWith != "" {
 		host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.SharesNetworkWith))
 	}
-	if m.Network != backend.NetworkUse {
+	if m.DataSize > 0 {
+		for _, dir := range m.Data {
+			host.Mounts = append(host.Mounts, smallDisk(dir, m.DataSize))
+		}
+	}
+	if m.DataFrom != "" {
+		host.VolumesFrom = []string{c.containerName(m.DataFrom)}
+	}
+	switch m.Network {
+	case backend.NetworkAdmin, backend.NetworkRouter, backend.NetworkTap:
 		host.CapAdd = []string{"NET_ADMIN", "NET_RAW"}
+	case backend.NetworkNone:
+		host.NetworkMode = "none"
+	}
+	if m.Network == backend.NetworkTap {
+		host.DeviceCgroupRules = []string{"c 10:200 rwm"} // /dev/net/tun
 	}
 	if m.Network == backend.NetworkRouter {
 		host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
@@ -148,9 +169,15 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 	return host
 }
 
+// smallDisk is a volume without a name, which goes with its container, in the memory of the engine's machine.
+func smallDisk(dir string, size int64) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{
+		Name: "local", Options: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": fmt.Sprintf("size=%d", size)}}}}
+}
+
 // networking gives the container its addresses and names on the cluster's network.
 func (c *Containers) networking(m backend.Member) *network.NetworkingConfig {
-	if m.SharesNetworkWith != "" {
+	if m.SharesNetworkWith != "" || m.Network == backend.NetworkNone {
 		return nil
 	}
 	where := c.place(m.Name)

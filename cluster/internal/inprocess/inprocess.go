@@ -1,4 +1,4 @@
-// Package inprocess runs the members of a cluster as goroutines of this process, without Docker.
+// Package inprocess runs members of a cluster as goroutines of this process, without Docker.
 package inprocess
 
 import (
@@ -29,7 +29,10 @@ type Program func(ctx context.Context, p Process) error
 
 // Process is what a program gets.
 type Process struct {
-	Args []string
+	// Member is what runs, as it was planned.
+	Member backend.Member
+	// Dir is the member's own directory, with its files. It is removed with the member.
+	Dir string
 	// Listener is bound to the member's port, and nil for a member that has none. The program closes it.
 	Listener net.Listener
 	// Log is where the program's log lines go; klog's logger in ctx writes there.
@@ -41,6 +44,8 @@ type Config struct {
 	Cluster string
 	// Programs by name, as in backend.Member.
 	Programs map[string]Program
+	// Host is the address of this machine that members listen on; 127.0.0.1 if empty.
+	Host string
 }
 
 // InProcess is a backend.Backend.
@@ -57,6 +62,9 @@ type InProcess struct {
 
 // New makes a back end. It takes nothing before Prepare.
 func New(c Config) *InProcess {
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
 	return &InProcess{
 		config: c, ports: map[string]int{}, listeners: map[string]net.Listener{},
 		served: map[string]string{}, instances: map[string]*instance{},
@@ -89,13 +97,16 @@ func (b *InProcess) Start(ctx context.Context, m backend.Member) (backend.Instan
 		return nil, fmt.Errorf("start %s: no program %s in this process", m.Name, m.Program)
 	}
 	dir := addressing{b}.Dir(m.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
 	for name, content := range m.Files {
 		if err := writeFile(filepath.Join(dir, name), content); err != nil {
 			return nil, err
 		}
 	}
 	i := &instance{
-		name: m.Name, dir: dir, component: m.Component, args: m.Args, program: program,
+		member: m, dir: dir, program: program,
 		listen: func() (net.Listener, error) { return b.listen(m.Name) },
 	}
 	b.mu.Lock()
@@ -123,7 +134,7 @@ func (b *InProcess) listen(member string) (net.Listener, error) {
 		delete(b.listeners, key)
 		return listener, nil
 	}
-	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.ports[key])))
+	return net.Listen("tcp", net.JoinHostPort(b.config.Host, strconv.Itoa(b.ports[key])))
 }
 
 // Load has nothing to do: hollow nodes have every image.
@@ -154,7 +165,7 @@ func (b *InProcess) reserve(m backend.Placement) error {
 	if m.Port == 0 {
 		return nil
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort(b.config.Host, "0"))
 	if err != nil {
 		return err
 	}
@@ -196,7 +207,7 @@ func (b *InProcess) Close(ctx context.Context) error {
 	for _, last := range []bool{false, true} {
 		var group errgroup.Group
 		for _, i := range instances {
-			if (i.component == store) == last {
+			if (i.member.Component == store) == last {
 				group.Go(func() error { return i.Stop(ctx, closeGrace) })
 			}
 		}
@@ -214,7 +225,7 @@ func (b *InProcess) Close(ctx context.Context) error {
 // Release has nothing to free: a cluster ends with its process.
 func (b *InProcess) Release() error { return nil }
 
-// addressing is a backend.Addressing: all members are on the loopback, distinguished by ports.
+// addressing is a backend.Addressing: all members are at one address, distinguished by ports.
 type addressing struct{ b *InProcess }
 
 func (s addressing) Dir(member string) string {
@@ -223,8 +234,8 @@ func (s addressing) Dir(member string) string {
 	return filepath.Join(s.b.dir, member)
 }
 
-func (addressing) Host(string) string  { return "127.0.0.1" }
-func (addressing) IPs(string) []string { return []string{"127.0.0.1"} }
+func (s addressing) Host(string) string  { return s.b.config.Host }
+func (s addressing) IPs(string) []string { return []string{s.b.config.Host} }
 
 // Pools of addresses there are none: nothing runs in pods.
 func (addressing) Pools() []netip.Prefix { return nil }
@@ -236,8 +247,8 @@ func (s addressing) Port(member string, usual int) int {
 	return s.b.ports[portKey(member, usual)]
 }
 
-func (addressing) PublicHost() string { return "127.0.0.1" }
+func (s addressing) PublicHost() string { return s.b.config.Host }
 
 func (s addressing) Endpoint(member string, usual int) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port(member, usual)))
+	return net.JoinHostPort(s.b.config.Host, strconv.Itoa(s.Port(member, usual)))
 }

@@ -3,11 +3,13 @@ package inprocess
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +23,11 @@ import (
 
 // instance is one member: a program that runs, or ended.
 type instance struct {
-	name, dir string
-	component string
-	args      []string
-	program   Program
-	listen    func() (net.Listener, error)
-	log       logBuffer
+	member  backend.Member
+	dir     string
+	program Program
+	listen  func() (net.Listener, error)
+	log     logBuffer
 
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -34,7 +35,7 @@ type instance struct {
 	err    error         // of the last run; read after done
 }
 
-func (i *instance) Name() string { return i.name }
+func (i *instance) Name() string { return i.member.Name }
 
 // Start runs the program. Its lifetime is not bound to ctx, which is that of the call.
 func (i *instance) Start(context.Context) error {
@@ -45,28 +46,48 @@ func (i *instance) Start(context.Context) error {
 	}
 	listener, err := i.listen()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", i.name, err)
+		return fmt.Errorf("start %s: %w", i.member.Name, err)
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log),
-		textlogger.Verbosity(verbosity(i.args))))
+		textlogger.Verbosity(verbosity(i.member.Args))))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	i.cancel, i.done, i.err = cancel, make(chan struct{}), nil
-	go i.run(ctx, Process{Args: i.args, Listener: listener, Log: &i.log}, i.done)
+	go i.run(ctx, Process{Member: i.member, Dir: i.dir, Listener: listener, Log: &i.log}, i.done)
 	return nil
 }
 
+// errGoexit is how a program ends that calls t.FailNow, for instance.
+var errGoexit = errors.New("the program ended its goroutine (runtime.Goexit, t.FailNow) instead of returning an error")
+
 func (i *instance) run(ctx context.Context, p Process, done chan<- struct{}) {
-	err := i.program(ctx, p)
-	if err != nil && ctx.Err() == nil {
-		fmt.Fprintln(&i.log, err)
-	}
+	err := errGoexit
+	defer func() { i.ended(ctx, err, done) }()
+	err = i.call(ctx, p)
+}
+
+// ended notes how the program ended.
+func (i *instance) ended(ctx context.Context, err error, done chan<- struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if ctx.Err() == nil {
 		i.err = err
+		if err != nil {
+			fmt.Fprintln(&i.log, err)
+		}
 	}
 	i.cancel()
 	close(done)
+}
+
+// call runs the program. A panic of its goroutine is its error: it must not end the process of the other members.
+func (i *instance) call(ctx context.Context, p Process) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			_, _ = i.log.Write(debug.Stack())
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return i.program(ctx, p)
 }
 
 // verbosity is the level that a program's arguments ask for, as --v=N; the logger is made before they are parsed.
@@ -105,9 +126,9 @@ func (i *instance) Stop(ctx context.Context, grace time.Duration) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", i.name, ctx.Err())
+		return fmt.Errorf("stop %s: %w", i.member.Name, ctx.Err())
 	case <-time.After(grace):
-		return fmt.Errorf("stop %s: still running %s after it was asked to end", i.name, grace)
+		return fmt.Errorf("stop %s: still running %s after it was asked to end", i.member.Name, grace)
 	}
 }
 
@@ -122,7 +143,7 @@ func (i *instance) Exec(context.Context, []string, io.Reader) (backend.ExecResul
 }
 
 func (i *instance) unsupported(verb string) error {
-	return fmt.Errorf("%s %s: %w: it runs inside this process; use a cluster of containers", verb, i.name,
+	return fmt.Errorf("%s %s: %w: it runs inside this process; use a member in a container", verb, i.member.Name,
 		backend.ErrUnsupported)
 }
 

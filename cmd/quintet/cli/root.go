@@ -89,6 +89,7 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 	root.PersistentFlags().StringVar(&a.name, "name", "",
 		"name of the cluster; may be left out where there is only one")
 	root.AddCommand(a.verbs()...)
+	root.AddCommand(a.disturbances()...)
 	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.snapshot(),
 		a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(), a.faults(), a.assets(),
 		a.conformance(), a.matrix(), a.report(), a.bench(), a.version())
