@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -14,6 +15,9 @@ import (
 
 // snapshotFile is where a member of etcd finds the snapshot that its data are made from, if there is one.
 const snapshotFile = "restore.db"
+
+// etcdTimeout is how long a member of etcd may take to say that it is there.
+const etcdTimeout = 10 * time.Second
 
 // etcdSnapshot has the first member that answers write a snapshot, with the certificate of an API server.
 func (c *Cluster) etcdSnapshot(ctx context.Context) ([]byte, error) {
@@ -37,12 +41,20 @@ func (c *Cluster) snapshotOf(ctx context.Context, m *Member, config *tls.Config)
 	if err != nil {
 		return nil, err
 	}
+	if config != nil {
+		endpoint = "https://" + endpoint // the client takes an address alone for one without TLS
+	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: config, Logger: zap.NewNop(),
 		Context: ctx})
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
+	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	if _, err := client.Status(asked, endpoint); err != nil { // a stream would wait for a member that is down
+		return nil, err
+	}
 	content, err := client.Snapshot(ctx)
 	if err != nil {
 		return nil, err

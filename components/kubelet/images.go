@@ -123,6 +123,10 @@ func (c *Config) validateImages(bad func(format string, args ...any)) {
 	if (c.ImageProviderConfig == "") != (c.ImageProviderDir == "") {
 		bad("--image-credential-provider-config and --image-credential-provider-bin-dir: give both or none")
 	}
+	if c.engineKind() == "cri" && c.ImagePullProgressDeadline != NewConfig().ImagePullProgressDeadline {
+		bad("--image-pull-progress-deadline %v: an engine behind CRI does not tell how a pull gets on",
+			c.ImagePullProgressDeadline)
+	}
 	if c.ImagePullProgressDeadline < 0 {
 		bad("--image-pull-progress-deadline %v: use a duration that is not negative", c.ImagePullProgressDeadline)
 	}

@@ -21,11 +21,11 @@ import (
 // (https://docs.docker.com/reference/cli/dockerd/#insecure-registries).
 func (c *Containers) Push(ctx context.Context, ref, name string, to backend.Instance,
 	r backend.Registry) (digest string, err error) {
-	port, err := c.publishedPort(ctx, to, r.Port)
+	published, err := c.publishedPort(ctx, to, r.Port)
 	if err != nil {
 		return "", err
 	}
-	target := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) + "/" + name
+	target := net.JoinHostPort("127.0.0.1", strconv.Itoa(published.Host)) + "/" + name
 	_, err = c.docker.ImageTag(ctx, client.ImageTagOptions{Source: ref, Target: target})
 	if errdefs.IsNotFound(err) {
 		return "", fmt.Errorf("the Docker engine has no image %s: build or pull it first", ref)
@@ -69,28 +69,32 @@ func (c *Containers) Endpoint(ctx context.Context, of backend.Instance, port int
 	if err != nil {
 		return "", err
 	}
+	if published.Address.IsLoopback() { // of this machine, as the start found
+		return net.JoinHostPort(published.Address.String(), strconv.Itoa(published.Host)), nil
+	}
 	host, err := c.provider.DaemonHost(ctx)
 	if err != nil {
 		return "", err
 	}
-	return hostNamed(host).hostPort(published), nil
+	return hostNamed(host).hostPort(published.Host), nil
 }
 
 // publishedPort is the port of the engine's host that leads to a port of a member.
-func (c *Containers) publishedPort(ctx context.Context, of backend.Instance, port int) (int, error) {
+func (c *Containers) publishedPort(ctx context.Context, of backend.Instance,
+	port int) (p backend.PublishedPort, err error) {
 	member, ok := of.(*instance)
 	if !ok {
-		return 0, fmt.Errorf("%s is no container", of.Name())
+		return p, fmt.Errorf("%s is no container", of.Name())
 	}
 	found, err := c.docker.ContainerInspect(ctx, member.id, client.ContainerInspectOptions{})
 	if err != nil {
-		return 0, err
+		return p, err
 	}
 	for _, binding := range found.Container.HostConfig.PortBindings[containerPort(backend.PublishedPort{Member: port,
 		Protocol: "tcp"})] {
 		if number, err := strconv.Atoi(binding.HostPort); err == nil {
-			return number, nil
+			return backend.PublishedPort{Host: number, Member: port, Protocol: "tcp", Address: binding.HostIP}, nil
 		}
 	}
-	return 0, fmt.Errorf("%s does not publish port %d", of.Name(), port)
+	return p, fmt.Errorf("%s does not publish port %d", of.Name(), port)
 }

@@ -29,7 +29,7 @@ type upFlags struct {
 	registryUser             string
 	mirrors, insecure        []string
 	nodeCPUs                 int
-	nodeMemory               string
+	nodeMemory, etcdDisk     string
 	overcommit               bool
 	shutdown, shutdownLast   time.Duration
 	timeout                  time.Duration

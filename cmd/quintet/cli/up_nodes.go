@@ -14,6 +14,8 @@ func (f *upFlags) addNodeFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.nodeCPUs, "node-cpus", 0, "CPUs of each node; 0 is all of the machine")
 	fs.StringVar(&f.nodeMemory, "node-memory", "", "memory of each node, such as 2Gi; by default all of the machine")
 	fs.StringVar(&f.runtime, "runtime", "", "engine of nodes: docker (the default) or cri, which is containerd")
+	fs.StringVar(&f.etcdDisk, "etcd-disk", "",
+		"size of a disk of its own for each etcd member, such as 256Mi, which quintet fill-disk can fill")
 	fs.BoolVar(&f.overcommit, "overcommit", false, "let the nodes have more together than the machine")
 	fs.DurationVar(&f.shutdown, "shutdown-grace-period", 0,
 		"how long a node that is stopped takes to end its pods gracefully; 0 kills them with it")
@@ -24,13 +26,16 @@ func (f *upFlags) addNodeFlags(fs *pflag.FlagSet) {
 // nodeOptions translates them.
 func (f *upFlags) nodeOptions() ([]cluster.Option, error) {
 	var opts []cluster.Option
-	var memory int64
-	if f.nodeMemory != "" {
-		quantity, err := resource.ParseQuantity(f.nodeMemory)
-		if err != nil || quantity.Sign() <= 0 {
-			return nil, fmt.Errorf("--node-memory %q: want an amount of memory, e.g. 2Gi", f.nodeMemory)
-		}
-		memory = quantity.Value()
+	memory, err := amount("--node-memory", f.nodeMemory)
+	if err != nil {
+		return nil, err
+	}
+	disk, err := amount("--etcd-disk", f.etcdDisk)
+	if err != nil {
+		return nil, err
+	}
+	if disk != 0 {
+		opts = append(opts, cluster.WithDiskSize(disk))
 	}
 	if f.nodeCPUs != 0 || memory != 0 {
 		opts = append(opts, cluster.WithNodeResources(f.nodeCPUs, memory))
@@ -45,4 +50,16 @@ func (f *upFlags) nodeOptions() ([]cluster.Option, error) {
 		opts = append(opts, cluster.WithGracefulNodeShutdown(f.shutdown, f.shutdownLast))
 	}
 	return opts, nil
+}
+
+// amount reads a number of bytes that a flag gives; "" is 0.
+func amount(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Sign() <= 0 {
+		return 0, fmt.Errorf("%s %q: want a number of bytes, e.g. 2Gi", flag, text)
+	}
+	return quantity.Value(), nil
 }
