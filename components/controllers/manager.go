@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,8 +42,8 @@ type Manager struct {
 	config   Config
 	registry *prometheus.Registry
 	serving  *certs.Files // nil for a self-signed certificate
-	// pings are health checks of the controllers that run.
-	pings atomic.Pointer[[]health.Check]
+	mu       sync.Mutex
+	pings    []health.Check // of the controllers that run
 }
 
 // New checks c and makes a manager from it.
@@ -94,7 +94,7 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving,
 		Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
-		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+		Program: m.program()}
 	if server.Listener != nil {
 		return server, nil
 	}
@@ -105,12 +105,20 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	return server, nil
 }
 
+// program is what /statusz tells of, and /flagz if its gate is on.
+func (m *Manager) program() *zpages.Program {
+	flags := m.config.CommandLine
+	if !m.config.on(flagz) {
+		flags = nil
+	}
+	return zpages.New(managerName, m.config.Clock.Now, flags)
+}
+
 // running are checks of the controllers that run here, which is all that they tell.
 func (m *Manager) running() []health.Check {
-	if pings := m.pings.Load(); pings != nil {
-		return *pings
-	}
-	return nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.pings)
 }
 
 // elect waits until this manager is the leader. A manager that loses the lease exits, as its state is stale.
@@ -172,39 +180,104 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	defer h.events.Shutdown()
 
-	controllers, err := h.controllers(ctx)
+	entries, err := m.config.enabled()
+	if err != nil {
+		return err
+	}
+	migration, err := m.config.Migration.load()
+	if err != nil {
+		return err
+	}
+	own, moved := migration.split(entries)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.work(ctx, h, own) })
+	if migration != nil {
+		election := m.config.LeaderElection
+		election.ResourceName, election.Watchdog = migration.lease, nil
+		group.Go(func() error {
+			return leader.Run(ctx, election, h.clients.client, "",
+				func(ctx context.Context) error { return m.work(ctx, h, moved) })
+		})
+	}
+	err = group.Wait()
+	h.informers.Shutdown()
+	return err
+}
+
+// work runs controllers until ctx ends or one of them fails.
+func (m *Manager) work(ctx context.Context, h *host, entries []entry) error {
+	controllers, err := h.controllers(ctx, entries)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var pings []health.Check
-	for _, name := range slices.Sorted(maps.Keys(controllers)) {
-		pings = append(pings, health.Check{Name: name, Probe: health.Ping().Probe})
-	}
-	m.pings.Store(&pings)
+	names := slices.Sorted(maps.Keys(controllers))
+	m.addPings(names)
 	group, ctx := errgroup.WithContext(ctx)
-	for name, controller := range controllers {
+	for i, name := range names {
 		group.Go(func() error {
-			if err := controller.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			if !pause(ctx, m.config.Clock, time.Duration(i)*m.config.ControllerStartInterval) {
+				dismiss(map[string]runner.Controller{name: controllers[name]})
+				return nil
+			}
+			if err := controllers[name].Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		})
 	}
 	h.informers.StartWithContext(ctx)
-	err = group.Wait()
-	h.informers.Shutdown()
-	return err
+	return m.await(ctx, group.Wait)
 }
 
-// controllers makes all that are enabled, served and configured, by name.
-func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, error) {
-	entries, err := h.config.enabled()
-	if err != nil {
-		return nil, err
+// await returns wait's error, or one of its own if that takes longer than controllers may take after the end of ctx.
+func (m *Manager) await(ctx context.Context, wait func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
 	}
+	// the machine's time: a clock that tests move may stand still
+	timeout := time.NewTimer(m.config.ControllerShutdownTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timeout.C:
+		return fmt.Errorf("controllers did not end within --controller-shutdown-timeout %v",
+			m.config.ControllerShutdownTimeout)
+	}
+}
+
+// pause tells false if ctx ended meanwhile.
+func pause(ctx context.Context, clock clock.WithTicker, length time.Duration) bool {
+	if length <= 0 {
+		return true
+	}
+	timer := clock.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+func (m *Manager) addPings(names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		m.pings = append(m.pings, health.Check{Name: name, Probe: health.Ping().Probe})
+	}
+}
+
+// controllers makes those of entries that are served and configured, by name.
+func (h *host) controllers(ctx context.Context, entries []entry) (map[string]runner.Controller, error) {
 	made := map[string]runner.Controller{}
 	for _, e := range entries {
 		controller, err := h.controller(ctx, e)

@@ -5,6 +5,7 @@ package endpointslice
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -36,8 +37,9 @@ type Controller struct {
 	loop     *runner.Loop[string]
 }
 
-// New makes the controller; limit is how many endpoints a slice holds. It starts working with Run.
-func New(env runner.Env, limit int) (*Controller, error) {
+// New makes the controller; limit is how many endpoints a slice holds, and batch how long the changes of pods are
+// gathered before they are written. It starts working with Run.
+func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
 		env: env, limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
@@ -52,7 +54,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 	}
 	if err := c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
 		for _, key := range services.Of(c.services, old, new) {
-			c.loop.Add(key)
+			c.loop.AddAfter(key, batch)
 		}
 	})); err != nil {
 		return nil, err
