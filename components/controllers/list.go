@@ -96,7 +96,8 @@ func list() []entry {
 			plain(tainteviction.New), ""},
 		{"device-taint-eviction-controller", "device-taint-eviction-controller", "device-taint-eviction-controller",
 			"device-taint-eviction-controller",
-			func(c *Config) int { return c.ConcurrentDeviceTaintEvictionSyncs }, makeDeviceTaintEviction, "resource.k8s.io/v1/resourceslices"},
+			func(c *Config) int { return c.ConcurrentDeviceTaintEvictionSyncs }, makeDeviceTaintEviction,
+			"resource.k8s.io/v1/resourceslices"},
 		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving",
 			one, plain(csr.NewApprover), ""},
 		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one,
@@ -182,8 +183,8 @@ const (
 	cleanerName = "token-cleaner-controller"
 )
 
-// absent are controllers of upstream's manager that are not here, under all their names: those of cloud providers, which
-// are programs of their own, and those whose features are off by default. They may be left out by name.
+// absent are controllers of upstream's manager that are not here, under all their names: those of cloud providers,
+// which are programs of their own, and those whose features are off by default. They may be left out by name.
 func absent() []string {
 	return []string{
 		"service-lb-controller", "service", "cloud-node-lifecycle-controller", "cloud-node-lifecycle",

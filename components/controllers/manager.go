@@ -40,10 +40,19 @@ import (
 // Manager runs controllers.
 type Manager struct {
 	config   Config
-	registry *prometheus.Registry
+	registry registry
 	serving  *certs.Files // nil for a self-signed certificate
+	requests *requests
+	leading  *prometheus.GaugeVec // leader_election_master_status, by lease
+	managed  *prometheus.GaugeVec // running_managed_controllers, by name and manager
 	mu       sync.Mutex
 	pings    []health.Check // of the controllers that run
+}
+
+// registry is where metrics are registered, and read.
+type registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
 }
 
 // New checks c and makes a manager from it.
@@ -61,10 +70,11 @@ func New(c Config) (*Manager, error) {
 	if c.LeaderElection.Elect {
 		c.LeaderElection.Watchdog = leader.NewWatchdog()
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(),
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Manager{config: c, registry: registry, serving: serving}, nil
+	m := &Manager{config: c, registry: metrics, serving: serving, requests: newRequests(metrics)}
+	return m, m.tellOfItself()
 }
 
 // Run works until ctx ends, and returns after everything it started has ended. It may be called once.
@@ -127,7 +137,13 @@ func (m *Manager) elect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lead := func(ctx context.Context) error { return m.lead(ctx, root) }
+	root.Wrap(m.requests.measure)
+	name := m.config.LeaderElection.ResourceName
+	lead := func(ctx context.Context) error {
+		m.leading.WithLabelValues(name).Set(1)
+		defer m.leading.WithLabelValues(name).Set(0)
+		return m.lead(ctx, root)
+	}
 	config := rest.AddUserAgent(rest.CopyConfig(root), "leader-election")
 	config.Timeout = m.config.LeaderElection.RenewDeadline // a renewal that hangs must not outlast the lease
 	client, err := kubernetes.NewForConfig(config)
@@ -164,22 +180,16 @@ type host struct {
 	informers informers.SharedInformerFactory
 	events    record.EventBroadcaster
 	metrics   workqueue.MetricsProvider
-	registry  *prometheus.Registry
+	registry  prometheus.Registerer
 }
 
 // lead runs the controllers until ctx ends or one of them fails.
 func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
-	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry), registry: m.registry}
-	var err error
-	if h.clients, err = newClients(root, m.config.Clock, m.config.UseServiceAccountCredentials); err != nil {
+	h, err := m.host(ctx, root)
+	if err != nil {
 		return err
 	}
-	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
-		informers.WithTransform(runner.Strip))
-	h.events = record.NewBroadcaster(record.WithContext(ctx))
-	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	defer h.events.Shutdown()
-
 	entries, err := m.config.enabled()
 	if err != nil {
 		return err
@@ -196,12 +206,31 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 		election.ResourceName, election.Watchdog = migration.lease, nil
 		group.Go(func() error {
 			return leader.Run(ctx, election, h.clients.client, "",
-				func(ctx context.Context) error { return m.work(ctx, h, moved) })
+				func(ctx context.Context) error {
+					m.leading.WithLabelValues(migration.lease).Set(1)
+					defer m.leading.WithLabelValues(migration.lease).Set(0)
+					return m.work(ctx, h, moved)
+				})
 		})
 	}
 	err = group.Wait()
 	h.informers.Shutdown()
 	return err
+}
+
+// host makes what the controllers share; the caller ends its events.
+func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
+	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry), registry: m.registry}
+	var err error
+	if h.clients, err = newClients(root, m.requests.measure, m.config.Clock,
+		m.config.UseServiceAccountCredentials); err != nil {
+		return nil, err
+	}
+	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
+		informers.WithTransform(runner.Strip))
+	h.events = record.NewBroadcaster(record.WithContext(ctx))
+	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
+	return h, nil
 }
 
 // work runs controllers until ctx ends or one of them fails.
@@ -222,6 +251,9 @@ func (m *Manager) work(ctx context.Context, h *host, entries []entry) error {
 				dismiss(map[string]runner.Controller{name: controllers[name]})
 				return nil
 			}
+			running := m.managed.WithLabelValues(name, managerName)
+			running.Set(1)
+			defer running.Set(0)
 			if err := controllers[name].Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -311,6 +343,7 @@ func (h *host) controller(ctx context.Context, e entry) (runner.Controller, erro
 		Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
 		Clock:     h.config.Clock,
 		Metrics:   h.metrics,
+		Registry:  h.registry,
 		Workers:   e.workers(h.config),
 	})
 	if err == nil && controller == nil {

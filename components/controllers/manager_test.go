@@ -109,7 +109,7 @@ func TestSpeaksProtobuf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		speaker, err := newClients(root, clock.RealClock{}, true)
+		speaker, err := newClients(root, func(t http.RoundTripper) http.RoundTripper { return t }, clock.RealClock{}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,8 @@ func TestConfigErrors(t *testing.T) {
 		"--emulated-version kube=1.30":                       {"--emulated-version=kube=1.30"},
 		"--min-compatibility-version":                        {"--min-compatibility-version=kube=1.20"},
 		"needs --leader-elect":                               {"--enable-leader-migration", "--leader-elect=false"},
-		"--leader-migration-config":                          {"--enable-leader-migration", "--leader-migration-config=" + missing},
+		"--leader-migration-config": {"--enable-leader-migration",
+			"--leader-migration-config=" + missing},
 	} {
 		c := DefaultConfig()
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -36,7 +36,8 @@ type Controller struct {
 	loop           *runner.Loop[string]
 }
 
-// New makes the controller; with maxUnavailable, sets may say how many pods are out of service at once. It starts working with Run.
+// New makes the controller; with maxUnavailable, sets may say how many pods are out of service at once. It starts
+// working with Run.
 func New(env runner.Env, maxUnavailable bool) (*Controller, error) {
 	index, err := pods.NewIndex(env.Informers)
 	if err != nil {
@@ -104,7 +105,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("history of stateful set %s: %w", key, err)
 	}
-	p := decide(observed{maxUnavailable: c.maxUnavailable, set: set, pods: mine, current: current.Name, update: update.Name, now: c.env.Clock.Now()})
+	p := decide(observed{maxUnavailable: c.maxUnavailable, set: set, pods: mine,
+		current: current.Name, update: update.Name, now: c.env.Clock.Now()})
 	if err := c.apply(ctx, key, set, p,
 		map[string]*apps.ControllerRevision{current.Name: current, update.Name: update}); err != nil {
 		return err
