@@ -200,7 +200,8 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	}
 	own, moved := migration.split(entries)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.work(ctx, h, own) })
+	start := func() { h.informers.StartWithContext(ctx) }
+	group.Go(func() error { return m.work(ctx, h, own, start) })
 	if migration != nil {
 		election := m.config.LeaderElection
 		election.ResourceName, election.Watchdog = migration.lease, nil
@@ -209,7 +210,7 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 				func(ctx context.Context) error {
 					m.leading.WithLabelValues(migration.lease).Set(1)
 					defer m.leading.WithLabelValues(migration.lease).Set(0)
-					return m.work(ctx, h, moved)
+					return m.work(ctx, h, moved, start)
 				})
 		})
 	}
@@ -233,8 +234,8 @@ func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
 	return h, nil
 }
 
-// work runs controllers until ctx ends or one of them fails.
-func (m *Manager) work(ctx context.Context, h *host, entries []entry) error {
+// work runs controllers until ctx ends or one of them fails; start starts the informers of those that were made.
+func (m *Manager) work(ctx context.Context, h *host, entries []entry, start func()) error {
 	controllers, err := h.controllers(ctx, entries)
 	if ctx.Err() != nil {
 		return nil
@@ -260,7 +261,11 @@ func (m *Manager) work(ctx context.Context, h *host, entries []entry) error {
 			return nil
 		})
 	}
-	h.informers.StartWithContext(ctx)
+	group.Go(func() error { // also without any controller the lease is held
+		<-ctx.Done()
+		return nil
+	})
+	start()
 	return m.await(ctx, group.Wait)
 }
 
