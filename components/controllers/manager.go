@@ -73,7 +73,7 @@ func New(c Config) (*Manager, error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m := &Manager{config: c, registry: metrics, serving: serving, requests: newRequests(metrics)}
+	m := &Manager{config: c, registry: metrics, serving: serving, requests: newRequests(metrics, c.Clock)}
 	return m, m.tellOfItself()
 }
 

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	goruntime "runtime"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/release"
 )
@@ -51,17 +51,19 @@ func (m *Manager) tellOfItself() error {
 
 // requests are the metrics of requests to API servers.
 type requests struct {
+	clock                clock.PassiveClock
 	total                *prometheus.CounterVec
 	took, sent, received *prometheus.HistogramVec
 }
 
-func newRequests(registry prometheus.Registerer) *requests {
+func newRequests(registry prometheus.Registerer, clock clock.PassiveClock) *requests {
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rest_client_" + name, Help: help,
 			Buckets: buckets}, []string{"verb", "host"})
 	}
 	sizes := []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216}
 	r := &requests{
+		clock: clock,
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rest_client_requests_total",
 			Help: "Requests by the code of the answer, the method and the host."}, []string{"code", "method", "host"}),
 		took: histogram("request_duration_seconds", "How long answers took to begin.",
@@ -85,9 +87,9 @@ type measured struct {
 
 // RoundTrip implements http.RoundTripper.
 func (m *measured) RoundTrip(request *http.Request) (*http.Response, error) {
-	began, host := time.Now(), request.URL.Host // by the machine's clock: it is the network that is measured
+	began, host := m.clock.Now(), request.URL.Host
 	response, err := m.next.RoundTrip(request)
-	m.took.WithLabelValues(request.Method, host).Observe(time.Since(began).Seconds())
+	m.took.WithLabelValues(request.Method, host).Observe(m.clock.Since(began).Seconds())
 	if request.ContentLength >= 0 {
 		m.sent.WithLabelValues(request.Method, host).Observe(float64(request.ContentLength))
 	}

@@ -122,7 +122,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 	if err := os.WriteFile(c.RootCAFile, []byte("ca"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &Manager{config: c, registry: registry, requests: newRequests(registry)}
+	m := &Manager{config: c, registry: registry, requests: newRequests(registry, clock.RealClock{})}
 	if err := m.tellOfItself(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 // TestRequestsAreCounted by the code of the answer, and by the error of none.
 func TestRequestsAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	r := newRequests(registry)
+	r := newRequests(registry, clock.RealClock{})
 	server := httptest.NewServer(http.NotFoundHandler())
 	client := &http.Client{Transport: r.measure(server.Client().Transport)}
 	response, err := client.Get(server.URL)
