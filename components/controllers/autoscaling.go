@@ -17,12 +17,6 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// The feature gates of autoscalers.
-const (
-	scaleToZero           = "HPAScaleToZero"           // alpha
-	configurableTolerance = "HPAConfigurableTolerance" // beta, on by default
-)
-
 // AutoscalerConfig is what the controller of horizontal pod autoscalers is made from.
 type AutoscalerConfig struct {
 	// SyncPeriod is the time between two decisions about the same autoscaler.
@@ -113,7 +107,6 @@ func makeAutoscaler(h *host, env runner.Env) (runner.Controller, error) {
 	}
 	versions := custom_metrics.NewAvailableAPIsGetter(resources)
 	c := &h.config.Autoscaler
-	tolerant, set := h.config.FeatureGates[configurableTolerance]
 	return horizontalpodautoscaler.New(env, horizontalpodautoscaler.Sources{
 		Scales: scales, Mapper: mapper,
 		Metrics: &horizontalpodautoscaler.RESTMetrics{PodUsage: usage, Outside: outside, Versions: versions,
@@ -121,6 +114,6 @@ func makeAutoscaler(h *host, env runner.Env) (runner.Controller, error) {
 	}, horizontalpodautoscaler.Options{
 		SyncPeriod: c.SyncPeriod, DownscaleStabilization: c.DownscaleStabilization, Tolerance: c.Tolerance,
 		CPUInitializationPeriod: c.CPUInitializationPeriod, InitialReadinessDelay: c.InitialReadinessDelay,
-		ScaleToZero: h.config.FeatureGates[scaleToZero], IgnoreOwnTolerance: set && !tolerant,
+		ScaleToZero: h.config.on(scaleToZero), IgnoreOwnTolerance: !h.config.on(configurableTolerance),
 	})
 }

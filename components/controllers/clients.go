@@ -28,9 +28,11 @@ type clients struct {
 	tokens     kubernetes.Interface // the same for tokens, which every controller waits for
 	clock      clock.PassiveClock   // by which tokens expire
 	perAccount bool
+	measure    transport.WrapperFunc // counts requests; root has it
 }
 
-func newClients(root *rest.Config, clock clock.PassiveClock, perAccount bool) (*clients, error) {
+func newClients(root *rest.Config, measure transport.WrapperFunc, clock clock.PassiveClock,
+	perAccount bool) (*clients, error) {
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(root), "kube-controller-manager"))
 	if err != nil {
 		return nil, err
@@ -41,7 +43,8 @@ func newClients(root *rest.Config, clock clock.PassiveClock, perAccount bool) (*
 	if err != nil {
 		return nil, err
 	}
-	return &clients{root: root, client: client, tokens: tokens, clock: clock, perAccount: perAccount}, nil
+	return &clients{root: root, client: client, tokens: tokens, clock: clock, perAccount: perAccount,
+		measure: measure}, nil
 }
 
 // config returns the client configuration with the identity of the service account.
@@ -55,6 +58,7 @@ func (c *clients) config(account string) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport.ResettableTokenSourceWrapTransport(tokens)(next)
 	})
+	config.Wrap(c.measure)
 	return rest.AddUserAgent(config, account)
 }
 

@@ -6,11 +6,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +34,7 @@ type Config struct {
 	Client *rest.Config
 	// Kubeconfig is the file with the API server's address and the manager's credentials.
 	Kubeconfig   string
+	Master       string  // URL of the API server, instead of the one in Kubeconfig
 	KubeAPIQPS   float32 // requests per second of each controller; < 0: no limit
 	KubeAPIBurst int
 	// KubeAPIContentType is how built-in objects are encoded on the wire; "" is JSON.
@@ -47,7 +46,7 @@ type Config struct {
 	Controllers []string
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
-	// FeatureGates has what differs from upstream's defaults; switchable has those that can be set.
+	// FeatureGates has what differs from upstream's defaults; unswitched has those that can't.
 	FeatureGates map[string]bool
 	// UseServiceAccountCredentials lets each controller use a service account of its own.
 	UseServiceAccountCredentials bool
@@ -104,24 +103,38 @@ type Config struct {
 	MirroringMaxEndpointsPerSubset int
 	// ResourceQuotaSyncPeriod is the interval at which the usage of all quotas is recalculated.
 	ResourceQuotaSyncPeriod time.Duration
+	// NamespaceSyncPeriod is the interval at which namespaces that are being deleted are looked at without an event.
+	NamespaceSyncPeriod time.Duration
+	// *UpdatesBatchPeriod are how long changes of pods (or Endpoints) are gathered before they are written.
+	EndpointUpdatesBatchPeriod, EndpointSliceUpdatesBatchPeriod, MirroringUpdatesBatchPeriod time.Duration
+	// ControllerStartInterval is the pause between the starts of two controllers.
+	ControllerStartInterval time.Duration
+	// ControllerShutdownTimeout is how long controllers may take to end.
+	ControllerShutdownTimeout time.Duration
 
 	// Concurrent*Syncs are how many objects of a kind are reconciled at once.
-	ConcurrentDeploymentSyncs      int
-	ConcurrentReplicaSetSyncs      int
-	ConcurrentRCSyncs              int
-	ConcurrentNamespaceSyncs       int
-	ConcurrentGCSyncs              int
-	ConcurrentEndpointSyncs        int
-	ConcurrentServiceEndpointSyncs int
-	ConcurrentDaemonSetSyncs       int
-	ConcurrentStatefulSetSyncs     int
-	ConcurrentTTLSyncs             int
-	ConcurrentJobSyncs             int
-	ConcurrentSATokenSyncs         int
-	ConcurrentCronJobSyncs         int
-	ConcurrentResourceQuotaSyncs   int
-	MirroringConcurrentSyncs       int
-	ConcurrentPolicySyncs          int
+	ConcurrentDeploymentSyncs          int
+	ConcurrentReplicaSetSyncs          int
+	ConcurrentRCSyncs                  int
+	ConcurrentNamespaceSyncs           int
+	ConcurrentGCSyncs                  int
+	ConcurrentEndpointSyncs            int
+	ConcurrentServiceEndpointSyncs     int
+	ConcurrentDaemonSetSyncs           int
+	ConcurrentStatefulSetSyncs         int
+	ConcurrentTTLSyncs                 int
+	ConcurrentJobSyncs                 int
+	ConcurrentSATokenSyncs             int
+	ConcurrentCronJobSyncs             int
+	ConcurrentResourceQuotaSyncs       int
+	MirroringConcurrentSyncs           int
+	ConcurrentPolicySyncs              int
+	ConcurrentDeviceTaintEvictionSyncs int
+
+	// Migration moves controllers to the lease of another manager.
+	Migration LeaderMigration
+	// Cloud is what concerns cloud providers.
+	Cloud CloudConfig
 
 	Storage    StorageConfig
 	Autoscaler AutoscalerConfig
@@ -156,24 +169,28 @@ func DefaultConfig() Config {
 		MaxEndpointsPerSlice:           100,
 		MirroringMaxEndpointsPerSubset: 1000,
 		ResourceQuotaSyncPeriod:        5 * time.Minute,
+		NamespaceSyncPeriod:            5 * time.Minute,
+		ControllerShutdownTimeout:      10 * time.Second,
 
-		ConcurrentDeploymentSyncs:      5,
-		ConcurrentReplicaSetSyncs:      5,
-		ConcurrentRCSyncs:              5,
-		ConcurrentNamespaceSyncs:       10,
-		ConcurrentGCSyncs:              20,
-		ConcurrentEndpointSyncs:        5,
-		ConcurrentServiceEndpointSyncs: 5,
-		ConcurrentDaemonSetSyncs:       2,
-		ConcurrentStatefulSetSyncs:     5,
-		ConcurrentTTLSyncs:             5,
-		ConcurrentJobSyncs:             5,
-		ConcurrentSATokenSyncs:         5,
-		ConcurrentCronJobSyncs:         5,
-		ConcurrentResourceQuotaSyncs:   5,
-		MirroringConcurrentSyncs:       5,
-		ConcurrentPolicySyncs:          5,
+		ConcurrentDeploymentSyncs:          5,
+		ConcurrentReplicaSetSyncs:          5,
+		ConcurrentRCSyncs:                  5,
+		ConcurrentNamespaceSyncs:           10,
+		ConcurrentGCSyncs:                  20,
+		ConcurrentEndpointSyncs:            5,
+		ConcurrentServiceEndpointSyncs:     5,
+		ConcurrentDaemonSetSyncs:           2,
+		ConcurrentStatefulSetSyncs:         5,
+		ConcurrentTTLSyncs:                 5,
+		ConcurrentJobSyncs:                 5,
+		ConcurrentSATokenSyncs:             5,
+		ConcurrentCronJobSyncs:             5,
+		ConcurrentResourceQuotaSyncs:       5,
+		MirroringConcurrentSyncs:           5,
+		ConcurrentPolicySyncs:              5,
+		ConcurrentDeviceTaintEvictionSyncs: 8,
 
+		Cloud:      defaultCloud(),
 		Storage:    defaultStorage(),
 		Autoscaler: defaultAutoscaler(),
 	}
@@ -182,15 +199,12 @@ func DefaultConfig() Config {
 // validate returns all errors, not only the first.
 func (c *Config) validate() error {
 	var errs []error
-	if c.Client == nil && c.Kubeconfig == "" {
+	if c.Client == nil && c.Kubeconfig == "" && c.Master == "" {
 		errs = append(errs, errors.New("--kubeconfig is required: it names the API server and the manager's identity"))
 	}
 	errs = append(errs, c.Access.Validate(), c.Handshakes.Validate())
-	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
-		if !slices.Contains(switchable(), name) {
-			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name,
-				strings.Join(switchable(), ", ")))
-		}
+	if _, err := c.gates(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := c.enabled(); err != nil {
 		errs = append(errs, err)
@@ -230,7 +244,39 @@ func (c *Config) validate() error {
 	if _, err := c.authorities(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.LeaderElection.Validate(), c.Storage.validate(), c.Autoscaler.validate())
+	errs = append(errs, c.LeaderElection.Validate(), c.Migration.validate(&c.LeaderElection), c.Cloud.validate(),
+		c.validatePeriods(), c.Storage.validate(), c.Autoscaler.validate())
+	return errors.Join(errs...)
+}
+
+// validatePeriods checks how often and how many at once, and names the flags.
+func (c *Config) validatePeriods() error {
+	var errs []error
+	if c.NamespaceSyncPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--namespace-sync-period %v must be longer than nothing", c.NamespaceSyncPeriod))
+	}
+	for flag, period := range map[string]time.Duration{
+		"endpoint-updates-batch-period":                c.EndpointUpdatesBatchPeriod,
+		"endpointslice-updates-batch-period":           c.EndpointSliceUpdatesBatchPeriod,
+		"mirroring-endpointslice-updates-batch-period": c.MirroringUpdatesBatchPeriod,
+		"controller-start-interval":                    c.ControllerStartInterval,
+		"controller-shutdown-timeout":                  c.ControllerShutdownTimeout,
+	} {
+		if period < 0 {
+			errs = append(errs, fmt.Errorf("--%s %v must not be negative", flag, period))
+		}
+	}
+	for flag, count := range map[string]int{
+		"concurrent-cron-job-syncs": c.ConcurrentCronJobSyncs, "concurrent-daemonset-syncs": c.ConcurrentDaemonSetSyncs,
+		"concurrent-job-syncs": c.ConcurrentJobSyncs, "concurrent-statefulset-syncs": c.ConcurrentStatefulSetSyncs,
+		"concurrent-ephemeralvolume-syncs":       c.Storage.ConcurrentEphemeralVolumeSyncs,
+		"concurrent-resourceclaim-syncs":         c.Storage.ConcurrentResourceClaimSyncs,
+		"concurrent-device-taint-eviction-syncs": c.ConcurrentDeviceTaintEvictionSyncs,
+	} {
+		if count <= 0 {
+			errs = append(errs, fmt.Errorf("%s must be greater than 0, but got %d", flag, count))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -281,7 +327,7 @@ func (c *Config) rest() (*rest.Config, error) {
 	if c.Client != nil {
 		return c.tune(rest.CopyConfig(c.Client)), nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags(c.Master, c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}

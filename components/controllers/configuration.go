@@ -33,7 +33,8 @@ func (c *Config) generic() section {
 	e := &c.LeaderElection
 	return section{
 		"Generic": section{
-			"MinResyncPeriod": seconds(c.MinResyncPeriod), "Controllers": c.Controllers,
+			"MinResyncPeriod": seconds(c.MinResyncPeriod), "ControllerStartInterval": seconds(c.ControllerStartInterval),
+			"Controllers": c.Controllers,
 			"ClientConnection": componentv1alpha1.ClientConnectionConfiguration{
 				Kubeconfig: c.Kubeconfig, ContentType: c.KubeAPIContentType, QPS: c.KubeAPIQPS,
 				Burst: int32(c.KubeAPIBurst),
@@ -48,6 +49,9 @@ func (c *Config) generic() section {
 			},
 		},
 		"KubeCloudShared": section{
+			"CloudProvider": section{"Name": c.Cloud.Provider, "CloudConfigFile": c.Cloud.ConfigFile},
+			"ClusterName":   c.Cloud.ClusterName, "CIDRAllocatorType": c.Cloud.CIDRAllocatorType,
+			"ConfigureCloudRoutes":         c.Cloud.ConfigureRoutes,
 			"UseServiceAccountCredentials": c.UseServiceAccountCredentials,
 			"NodeMonitorPeriod":            seconds(c.NodeMonitorPeriod),
 			"ClusterCIDR":                  c.ClusterCIDR, "AllocateNodeCIDRs": c.AllocateNodeCIDRs,
@@ -61,22 +65,31 @@ func (c *Config) ofControllers() section {
 		"DaemonSetController":   section{"ConcurrentDaemonSetSyncs": c.ConcurrentDaemonSetSyncs},
 		"DeploymentController":  section{"ConcurrentDeploymentSyncs": c.ConcurrentDeploymentSyncs},
 		"StatefulSetController": section{"ConcurrentStatefulSetSyncs": c.ConcurrentStatefulSetSyncs},
-		"EndpointController":    section{"ConcurrentEndpointSyncs": c.ConcurrentEndpointSyncs},
+		"EndpointController": section{
+			"ConcurrentEndpointSyncs":    c.ConcurrentEndpointSyncs,
+			"EndpointUpdatesBatchPeriod": seconds(c.EndpointUpdatesBatchPeriod),
+		},
 		"EndpointSliceController": section{
 			"ConcurrentServiceEndpointSyncs": c.ConcurrentServiceEndpointSyncs,
 			"MaxEndpointsPerSlice":           c.MaxEndpointsPerSlice,
+			"EndpointUpdatesBatchPeriod":     seconds(c.EndpointSliceUpdatesBatchPeriod),
 		},
 		"EndpointSliceMirroringController": section{
 			"MirroringConcurrentServiceEndpointSyncs": c.MirroringConcurrentSyncs,
 			"MirroringMaxEndpointsPerSubset":          c.MirroringMaxEndpointsPerSubset,
+			"MirroringEndpointUpdatesBatchPeriod":     seconds(c.MirroringUpdatesBatchPeriod),
 		},
 		"GarbageCollectorController": section{
 			"EnableGarbageCollector": c.EnableGarbageCollector, "ConcurrentGCSyncs": c.ConcurrentGCSyncs,
 			"GCIgnoredResources": garbagecollector.Ignored(),
 		},
-		"JobController":         section{"ConcurrentJobSyncs": c.ConcurrentJobSyncs},
-		"CronJobController":     section{"ConcurrentCronJobSyncs": c.ConcurrentCronJobSyncs},
-		"NamespaceController":   section{"ConcurrentNamespaceSyncs": c.ConcurrentNamespaceSyncs},
+		"DeviceTaintEvictionController": section{"ConcurrentSyncs": c.ConcurrentDeviceTaintEvictionSyncs},
+		"JobController":                 section{"ConcurrentJobSyncs": c.ConcurrentJobSyncs},
+		"CronJobController":             section{"ConcurrentCronJobSyncs": c.ConcurrentCronJobSyncs},
+		"NamespaceController": section{
+			"NamespaceSyncPeriod":      seconds(c.NamespaceSyncPeriod),
+			"ConcurrentNamespaceSyncs": c.ConcurrentNamespaceSyncs,
+		},
 		"PodGCController":       section{"TerminatedPodGCThreshold": c.TerminatedPodGCThreshold},
 		"ReplicaSetController":  section{"ConcurrentRSSyncs": c.ConcurrentReplicaSetSyncs},
 		"ReplicationController": section{"ConcurrentRCSyncs": c.ConcurrentRCSyncs},

@@ -9,32 +9,11 @@ import (
 	"quintet.dev/quintet/internal/zpages"
 )
 
-// storageVersionMigrator is the feature gate of the controller that migrates stored objects, off by default.
-const storageVersionMigrator = "StorageVersionMigrator"
-
-// The feature gates of the controller that evicts from tainted devices (KEP-5055).
-const (
-	deviceTaints     = "DRADeviceTaints"     // beta, on by default
-	deviceTaintRules = "DRADeviceTaintRules" // beta, off by default
-)
-
-// The feature gates of certificates, off by default: of the publisher of API servers' authority, and of the cleaner of
-// requests for pods' certificates.
-const (
-	trustBundle     = "ClusterTrustBundle"
-	podCertificates = "PodCertificateRequest"
-)
-
-// switchable are the feature gates that can be set.
-func switchable() []string {
-	return []string{trustBundle, deviceTaintRules, deviceTaints, configurableTolerance, scaleToZero, podCertificates,
-		storageVersionMigrator}
-}
-
 // AddFlags adds upstream's flags; what c holds is their default.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.CommandLine = zpages.Flags(fs)
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "file that names the API server and the manager's identity")
+	fs.StringVar(&c.Master, "master", c.Master, "URL of the API server, instead of the one in --kubeconfig")
 	fs.Float32Var(&c.KubeAPIQPS, "kube-api-qps", c.KubeAPIQPS,
 		"requests per second of each controller; negative: no limit")
 	fs.IntVar(&c.KubeAPIBurst, "kube-api-burst", c.KubeAPIBurst, "requests each controller may send at once")
@@ -47,7 +26,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 		"controllers to run: '*' is all but "+signerName+" and "+cleanerName+
 			", 'name' is that one, '-name' is not that one; all: "+names())
 	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates",
-		"features, name=true|false; those that can be set: "+strings.Join(switchable(), ", "))
+		"features, name=true|false; those that change a controller: "+strings.Join(switchable(), ", "))
 	fs.BoolVar(&c.UseServiceAccountCredentials, "use-service-account-credentials", c.UseServiceAccountCredentials,
 		"let each controller speak as a service account of its own")
 
@@ -55,8 +34,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	c.Handshakes.AddFlags(fs)
 	c.Profiling.AddFlags(fs)
-	fs.String("cluster-name", "kubernetes",
-		"the cluster's name; only cloud providers, which are programs of their own today, made use of it")
+	c.Cloud.AddFlags(fs)
+	c.Migration.AddFlags(fs)
 	c.Access.AddFlags(fs)
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve health and metrics on")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "port to serve health and metrics on; 0 serves nothing")
@@ -128,15 +107,34 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 		"addresses of one subset of Endpoints that are mirrored")
 	fs.DurationVar(&c.ResourceQuotaSyncPeriod, "resource-quota-sync-period", c.ResourceQuotaSyncPeriod,
 		"how often the use of all quotas is counted again")
+	c.addPeriodFlags(fs)
 	c.addConcurrencyFlags(fs)
 	c.Storage.AddFlags(fs)
 	c.Autoscaler.AddFlags(fs)
+}
+
+// addPeriodFlags adds how often something is done, and how long it may take.
+func (c *Config) addPeriodFlags(fs *pflag.FlagSet) {
+	fs.DurationVar(&c.NamespaceSyncPeriod, "namespace-sync-period", c.NamespaceSyncPeriod,
+		"how often namespaces that are being deleted are looked at without an event")
+	fs.DurationVar(&c.EndpointUpdatesBatchPeriod, "endpoint-updates-batch-period", c.EndpointUpdatesBatchPeriod,
+		"how long changes of pods are gathered before Endpoints are written")
+	fs.DurationVar(&c.EndpointSliceUpdatesBatchPeriod, "endpointslice-updates-batch-period",
+		c.EndpointSliceUpdatesBatchPeriod, "how long changes of pods are gathered before EndpointSlices are written")
+	fs.DurationVar(&c.MirroringUpdatesBatchPeriod, "mirroring-endpointslice-updates-batch-period",
+		c.MirroringUpdatesBatchPeriod, "how long changes of Endpoints are gathered before they are mirrored")
+	fs.DurationVar(&c.ControllerStartInterval, "controller-start-interval", c.ControllerStartInterval,
+		"pause between the starts of two controllers")
+	fs.DurationVar(&c.ControllerShutdownTimeout, "controller-shutdown-timeout", c.ControllerShutdownTimeout,
+		"how long controllers may take to end before the program does without them")
 }
 
 // addConcurrencyFlags adds how many objects of a kind are reconciled at once.
 func (c *Config) addConcurrencyFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.ConcurrentSATokenSyncs, "concurrent-serviceaccount-token-syncs", c.ConcurrentSATokenSyncs,
 		"token Secrets filled at once")
+	fs.IntVar(&c.ConcurrentDeviceTaintEvictionSyncs, "concurrent-device-taint-eviction-syncs",
+		c.ConcurrentDeviceTaintEvictionSyncs, "pods evicted from tainted devices at once")
 	fs.IntVar(&c.ConcurrentGCSyncs, "concurrent-gc-syncs", c.ConcurrentGCSyncs,
 		"objects looked at at once by the garbage collector")
 	fs.IntVar(&c.ConcurrentDaemonSetSyncs, "concurrent-daemonset-syncs", c.ConcurrentDaemonSetSyncs,

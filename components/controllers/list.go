@@ -72,11 +72,15 @@ func list() []entry {
 			func(c *Config) int { return c.ConcurrentRCSyncs }, plain(replicaset.NewForControllers),
 			"v1/replicationcontrollers"},
 		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
-			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New), ""},
+			func(c *Config) int { return c.ConcurrentEndpointSyncs },
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return endpoints.New(env, h.config.EndpointUpdatesBatchPeriod)
+			}, ""},
 		{"endpointslice-controller", "endpointslice", "endpointslice-controller", "endpoint-slice-controller",
 			func(c *Config) int { return c.ConcurrentServiceEndpointSyncs },
 			func(h *host, env runner.Env) (runner.Controller, error) {
-				return endpointslice.New(env, h.config.MaxEndpointsPerSlice)
+				return endpointslice.New(env, h.config.MaxEndpointsPerSlice,
+					h.config.EndpointSliceUpdatesBatchPeriod)
 			}, ""},
 		{"garbage-collector-controller", "garbagecollector", "generic-garbage-collector", "garbage-collector-controller",
 			func(c *Config) int { return c.ConcurrentGCSyncs }, makeGarbageCollector, ""},
@@ -91,7 +95,9 @@ func list() []entry {
 		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four,
 			plain(tainteviction.New), ""},
 		{"device-taint-eviction-controller", "device-taint-eviction-controller", "device-taint-eviction-controller",
-			"device-taint-eviction-controller", four, makeDeviceTaintEviction, "resource.k8s.io/v1/resourceslices"},
+			"device-taint-eviction-controller",
+			func(c *Config) int { return c.ConcurrentDeviceTaintEvictionSyncs }, makeDeviceTaintEviction,
+			"resource.k8s.io/v1/resourceslices"},
 		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving",
 			one, plain(csr.NewApprover), ""},
 		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one,
@@ -108,7 +114,10 @@ func list() []entry {
 		{"daemonset-controller", "daemonset", "daemon-set-controller", "daemonset-controller",
 			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
 		{"statefulset-controller", "statefulset", "statefulset-controller", "statefulset-controller",
-			func(c *Config) int { return c.ConcurrentStatefulSetSyncs }, plain(statefulset.New),
+			func(c *Config) int { return c.ConcurrentStatefulSetSyncs },
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return statefulset.New(env, h.config.on(maxUnavailable))
+			},
 			"apps/v1/statefulsets"},
 		{"ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished-controller",
 			"ttl-after-finished-controller",
@@ -157,7 +166,8 @@ func list() []entry {
 			"endpoint-slice-mirroring-controller",
 			func(c *Config) int { return c.MirroringConcurrentSyncs },
 			func(h *host, env runner.Env) (runner.Controller, error) {
-				return endpointslicemirroring.New(env, h.config.MirroringMaxEndpointsPerSubset)
+				return endpointslicemirroring.New(env, h.config.MirroringMaxEndpointsPerSubset,
+					h.config.MirroringUpdatesBatchPeriod)
 			}, ""},
 		{"validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller",
 			"validatingadmissionpolicy-status-controller",
@@ -179,6 +189,16 @@ const (
 	signerName  = "bootstrap-signer-controller"
 	cleanerName = "token-cleaner-controller"
 )
+
+// absent are controllers of upstream's manager that are not here, under all their names: those of cloud providers,
+// which are programs of their own, and those whose features are off by default. They may be left out by name.
+func absent() []string {
+	return []string{
+		"service-lb-controller", "service", "cloud-node-lifecycle-controller", "cloud-node-lifecycle",
+		"node-route-controller", "route", "podgroup-protection-controller", "storageversion-garbage-collector-controller",
+		"storage-version-gc", "resourcepoolstatusrequest-controller", "selinux-warning-controller",
+	}
+}
 
 // plain is a controller that needs nothing but its environment.
 func plain[C runner.Controller](make func(runner.Env) (C, error)) func(*host, runner.Env) (runner.Controller, error) {
@@ -205,6 +225,12 @@ func (c *Config) enabled() ([]entry, error) {
 			continue
 		}
 		plainName, off := strings.CutPrefix(wanted, "-")
+		if plainName != "" && slices.Contains(absent(), plainName) {
+			if !off {
+				return nil, fmt.Errorf("--controllers: controller %q is not supported", plainName)
+			}
+			continue
+		}
 		at := slices.IndexFunc(all, func(e entry) bool { return e.name == plainName || e.old == plainName })
 		if plainName == "" || at < 0 {
 			return nil, fmt.Errorf("--controllers: %q is not the name of a controller; there are %s",

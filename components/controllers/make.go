@@ -84,7 +84,7 @@ func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
 		return nil, err
 	}
 	env.Client = client
-	return namespace.New(env, client.Discovery(), objects)
+	return namespace.New(env, client.Discovery(), objects, h.config.NamespaceSyncPeriod)
 }
 
 // scaleRateLimits multiplies the rate limits of config.
@@ -169,7 +169,7 @@ func makeBundlePublisher(h *host, env runner.Env) (runner.Controller, error) {
 }
 
 func makeStorageMigrator(h *host, env runner.Env) (runner.Controller, error) {
-	if !h.config.FeatureGates[storageVersionMigrator] {
+	if !h.config.on(storageVersionMigrator) {
 		return nil, nil
 	}
 	// it may have to write everything there is
@@ -196,15 +196,10 @@ func makeResourceClaim(h *host, env runner.Env) (runner.Controller, error) {
 
 // makeDeviceTaintEviction has DeviceTaintRules count only where the gate for them is on.
 func makeDeviceTaintEviction(h *host, env runner.Env) (runner.Controller, error) {
-	on, set := h.config.FeatureGates[deviceTaints]
-	rules := h.config.FeatureGates[deviceTaintRules]
-	switch {
-	case set && !on && rules:
-		return nil, fmt.Errorf("--feature-gates: %s is on, but needs %s, which is off", deviceTaintRules, deviceTaints)
-	case set && !on:
+	if !h.config.on(deviceTaints) {
 		return nil, nil
 	}
-	return devicetainteviction.New(env, rules, h.registry)
+	return devicetainteviction.New(env, h.config.on(deviceTaintRules), h.registry)
 }
 
 func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {

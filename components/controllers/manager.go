@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,10 +40,19 @@ import (
 // Manager runs controllers.
 type Manager struct {
 	config   Config
-	registry *prometheus.Registry
+	registry registry
 	serving  *certs.Files // nil for a self-signed certificate
-	// pings are health checks of the controllers that run.
-	pings atomic.Pointer[[]health.Check]
+	requests *requests
+	leading  *prometheus.GaugeVec // leader_election_master_status, by lease
+	managed  *prometheus.GaugeVec // running_managed_controllers, by name and manager
+	mu       sync.Mutex
+	pings    []health.Check // of the controllers that run
+}
+
+// registry is where metrics are registered, and read.
+type registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
 }
 
 // New checks c and makes a manager from it.
@@ -61,10 +70,11 @@ func New(c Config) (*Manager, error) {
 	if c.LeaderElection.Elect {
 		c.LeaderElection.Watchdog = leader.NewWatchdog()
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(),
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Manager{config: c, registry: registry, serving: serving}, nil
+	m := &Manager{config: c, registry: metrics, serving: serving, requests: newRequests(metrics, c.Clock)}
+	return m, m.tellOfItself()
 }
 
 // Run works until ctx ends, and returns after everything it started has ended. It may be called once.
@@ -94,7 +104,7 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving,
 		Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
-		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+		Program: m.program()}
 	if server.Listener != nil {
 		return server, nil
 	}
@@ -105,12 +115,20 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	return server, nil
 }
 
+// program is what /statusz tells of, and /flagz if its gate is on.
+func (m *Manager) program() *zpages.Program {
+	flags := m.config.CommandLine
+	if !m.config.on(flagz) {
+		flags = nil
+	}
+	return zpages.New(managerName, m.config.Clock.Now, flags)
+}
+
 // running are checks of the controllers that run here, which is all that they tell.
 func (m *Manager) running() []health.Check {
-	if pings := m.pings.Load(); pings != nil {
-		return *pings
-	}
-	return nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.pings)
 }
 
 // elect waits until this manager is the leader. A manager that loses the lease exits, as its state is stale.
@@ -119,7 +137,13 @@ func (m *Manager) elect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lead := func(ctx context.Context) error { return m.lead(ctx, root) }
+	root.Wrap(m.requests.measure)
+	name := m.config.LeaderElection.ResourceName
+	lead := func(ctx context.Context) error {
+		m.leading.WithLabelValues(name).Set(1)
+		defer m.leading.WithLabelValues(name).Set(0)
+		return m.lead(ctx, root)
+	}
 	config := rest.AddUserAgent(rest.CopyConfig(root), "leader-election")
 	config.Timeout = m.config.LeaderElection.RenewDeadline // a renewal that hangs must not outlast the lease
 	client, err := kubernetes.NewForConfig(config)
@@ -156,55 +180,141 @@ type host struct {
 	informers informers.SharedInformerFactory
 	events    record.EventBroadcaster
 	metrics   workqueue.MetricsProvider
-	registry  *prometheus.Registry
+	registry  prometheus.Registerer
 }
 
 // lead runs the controllers until ctx ends or one of them fails.
 func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
+	h, err := m.host(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer h.events.Shutdown()
+	entries, err := m.config.enabled()
+	if err != nil {
+		return err
+	}
+	migration, err := m.config.Migration.load()
+	if err != nil {
+		return err
+	}
+	own, moved := migration.split(entries)
+	group, ctx := errgroup.WithContext(ctx)
+	start := func() { h.informers.StartWithContext(ctx) }
+	group.Go(func() error { return m.work(ctx, h, own, start) })
+	if migration != nil {
+		election := m.config.LeaderElection
+		election.ResourceName, election.Watchdog = migration.lease, nil
+		group.Go(func() error {
+			return leader.Run(ctx, election, h.clients.client, "",
+				func(ctx context.Context) error {
+					m.leading.WithLabelValues(migration.lease).Set(1)
+					defer m.leading.WithLabelValues(migration.lease).Set(0)
+					return m.work(ctx, h, moved, start)
+				})
+		})
+	}
+	err = group.Wait()
+	h.informers.Shutdown()
+	return err
+}
+
+// host makes what the controllers share; the caller ends its events.
+func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
 	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry), registry: m.registry}
 	var err error
-	if h.clients, err = newClients(root, m.config.Clock, m.config.UseServiceAccountCredentials); err != nil {
-		return err
+	if h.clients, err = newClients(root, m.requests.measure, m.config.Clock,
+		m.config.UseServiceAccountCredentials); err != nil {
+		return nil, err
 	}
 	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
 		informers.WithTransform(runner.Strip))
 	h.events = record.NewBroadcaster(record.WithContext(ctx))
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
-	defer h.events.Shutdown()
+	return h, nil
+}
 
-	controllers, err := h.controllers(ctx)
+// work runs controllers until ctx ends or one of them fails; start starts the informers of those that were made.
+func (m *Manager) work(ctx context.Context, h *host, entries []entry, start func()) error {
+	controllers, err := h.controllers(ctx, entries)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var pings []health.Check
-	for _, name := range slices.Sorted(maps.Keys(controllers)) {
-		pings = append(pings, health.Check{Name: name, Probe: health.Ping().Probe})
-	}
-	m.pings.Store(&pings)
+	names := slices.Sorted(maps.Keys(controllers))
+	m.addPings(names)
 	group, ctx := errgroup.WithContext(ctx)
-	for name, controller := range controllers {
+	for i, name := range names {
 		group.Go(func() error {
-			if err := controller.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			if !pause(ctx, m.config.Clock, time.Duration(i)*m.config.ControllerStartInterval) {
+				dismiss(map[string]runner.Controller{name: controllers[name]})
+				return nil
+			}
+			running := m.managed.WithLabelValues(name, managerName)
+			running.Set(1)
+			defer running.Set(0)
+			if err := controllers[name].Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		})
 	}
-	h.informers.StartWithContext(ctx)
-	err = group.Wait()
-	h.informers.Shutdown()
-	return err
+	group.Go(func() error { // also without any controller the lease is held
+		<-ctx.Done()
+		return nil
+	})
+	start()
+	return m.await(ctx, group.Wait)
 }
 
-// controllers makes all that are enabled, served and configured, by name.
-func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, error) {
-	entries, err := h.config.enabled()
-	if err != nil {
-		return nil, err
+// await returns wait's error, or one of its own if that takes longer than controllers may take after the end of ctx.
+func (m *Manager) await(ctx context.Context, wait func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
 	}
+	// the machine's time: a clock that tests move may stand still
+	timeout := time.NewTimer(m.config.ControllerShutdownTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timeout.C:
+		return fmt.Errorf("controllers did not end within --controller-shutdown-timeout %v",
+			m.config.ControllerShutdownTimeout)
+	}
+}
+
+// pause tells false if ctx ended meanwhile.
+func pause(ctx context.Context, clock clock.WithTicker, length time.Duration) bool {
+	if length <= 0 {
+		return true
+	}
+	timer := clock.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+func (m *Manager) addPings(names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		m.pings = append(m.pings, health.Check{Name: name, Probe: health.Ping().Probe})
+	}
+}
+
+// controllers makes those of entries that are served and configured, by name.
+func (h *host) controllers(ctx context.Context, entries []entry) (map[string]runner.Controller, error) {
 	made := map[string]runner.Controller{}
 	for _, e := range entries {
 		controller, err := h.controller(ctx, e)
@@ -238,6 +348,7 @@ func (h *host) controller(ctx context.Context, e entry) (runner.Controller, erro
 		Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
 		Clock:     h.config.Clock,
 		Metrics:   h.metrics,
+		Registry:  h.registry,
 		Workers:   e.workers(h.config),
 	})
 	if err == nil && controller == nil {

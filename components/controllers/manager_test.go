@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/csr"
@@ -42,6 +43,8 @@ func TestEnabled(t *testing.T) {
 		"replicaset,-replicaset-controller":     {count: 1, with: "replicaset-controller"},
 		"-replicaset-controller,replicaset,*":   {count: every - 1, out: "replicaset-controller"},
 		"garbagecollector,node-ipam-controller": {count: 2, with: "garbage-collector-controller"},
+		"*,-service-lb-controller,-route":       {count: every},
+		"*,selinux-warning-controller":          {err: "not supported"},
 		"*,bootstrapsigner,tokencleaner":        {count: every + 2, with: "token-cleaner-controller"},
 	} {
 		c := Config{Controllers: strings.Split(flag, ",")}
@@ -106,7 +109,7 @@ func TestSpeaksProtobuf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		speaker, err := newClients(root, clock.RealClock{}, true)
+		speaker, err := newClients(root, func(t http.RoundTripper) http.RoundTripper { return t }, clock.RealClock{}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +153,22 @@ func TestConfigErrors(t *testing.T) {
 		"lease duration": {"--leader-elect-lease-duration=1s"},
 		"--horizontal-pod-autoscaler-sync-period":            {"--horizontal-pod-autoscaler-sync-period=0s"},
 		"concurrent-horizontal-pod-autoscaler-syncs must be": {"--concurrent-horizontal-pod-autoscaler-syncs=0"},
-		"--feature-gates: Unheard":                           {"--feature-gates=Unheard=true,HPAScaleToZero=true"},
+		"unrecognized feature gate: Unheard":                 {"--feature-gates=Unheard=true,HPAScaleToZero=true"},
+		"--namespace-sync-period":                            {"--namespace-sync-period=0s"},
+		"--endpoint-updates-batch-period":                    {"--endpoint-updates-batch-period=-1s"},
+		"concurrent-job-syncs must be":                       {"--concurrent-job-syncs=0"},
+		`"selinux-warning-controller"`:                       {"--controllers=selinux-warning-controller"},
+		`--cloud-provider "aws"`:                             {"--cloud-provider=aws"},
+		"--cloud-config":                                     {"--cloud-config=" + missing},
+		"--external-cloud-volume-plugin":                     {"--external-cloud-volume-plugin=aws"},
+		"The ipam CloudAllocator":                            {"--cidr-allocator-type=CloudAllocator"},
+		"--enable-hostpath-provisioner":                      {"--enable-hostpath-provisioner"},
+		"--flex-volume-plugin-dir":                           {"--flex-volume-plugin-dir=/"},
+		"--emulated-version kube=1.30":                       {"--emulated-version=kube=1.30"},
+		"--min-compatibility-version":                        {"--min-compatibility-version=kube=1.20"},
+		"needs --leader-elect":                               {"--enable-leader-migration", "--leader-elect=false"},
+		"--leader-migration-config": {"--enable-leader-migration",
+			"--leader-migration-config=" + missing},
 	} {
 		c := DefaultConfig()
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -284,4 +302,32 @@ func TestTellsOfItself(t *testing.T) {
 		t.Errorf("after being stopped: %v", err)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// TestFlagsOfOthers: a manager starts with what kubeadm, k3s and kind's users give upstream's.
+func TestFlagsOfOthers(t *testing.T) {
+	for _, flags := range []string{
+		"--controllers=*,-horizontal-pod-autoscaler-controller", "--controllers=*,-horizontalpodautoscaling",
+		"--controllers=*,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller",
+		"--horizontal-pod-autoscaler-sync-period=10s", "--feature-gates=MaxUnavailableStatefulSet=true,NodeSwap=true",
+		"--feature-gates=AllAlpha=false", "--cloud-provider=external", "--pv-recycler-timeout-increment-hostpath=30",
+		"--concurrent_rc_syncs=2", "--enable-dynamic-provisioning=false", "--attach-detach-reconcile-sync-period=2m",
+		"--disable-attach-detach-reconcile-sync", "--concurrent-resourceclaim-syncs=3", "--emulated-version=1.36",
+		"--concurrent-device-taint-eviction-syncs=3", "--controller-start-interval=1s", "--node-sync-period=1s",
+		"--flex-volume-plugin-dir=/no/such/directory", "--enable-leader-migration", "--cidr-allocator-type=RangeAllocator",
+		"--configure-cloud-routes=false", "--concurrent-service-syncs=2", "--controller-shutdown-timeout=1m",
+		"--endpointslice-updates-batch-period=500ms", "--master=https://10.0.0.1:6443",
+	} {
+		c := DefaultConfig()
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+		c.AddFlags(fs)
+		if err := fs.Parse([]string{"--kubeconfig=k", flags}); err != nil {
+			t.Errorf("%s: %v", flags, err)
+			continue
+		}
+		if _, err := New(c); err != nil {
+			t.Errorf("%s: %v", flags, err)
+		}
+	}
 }

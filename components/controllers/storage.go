@@ -70,7 +70,7 @@ func (c *StorageConfig) AddFlags(fs *pflag.FlagSet) {
 		"leave volumes attached to a lost node until it is marked as out of service")
 	fs.IntVar(&c.ConcurrentEphemeralVolumeSyncs, "concurrent-ephemeralvolume-syncs", c.ConcurrentEphemeralVolumeSyncs,
 		"pods whose ephemeral volumes get claims at once")
-	fs.IntVar(&c.ConcurrentResourceClaimSyncs, "concurrent-resource-claim-syncs", c.ConcurrentResourceClaimSyncs,
+	fs.IntVar(&c.ConcurrentResourceClaimSyncs, "concurrent-resourceclaim-syncs", c.ConcurrentResourceClaimSyncs,
 		"pods and resource claims reconciled at once")
 }
 

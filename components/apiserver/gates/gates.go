@@ -6,7 +6,6 @@
 package gates
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +13,8 @@ import (
 	"strings"
 
 	"k8s.io/component-base/featuregate"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 // The gates that are switches.
@@ -126,12 +127,6 @@ func Switches() []featuregate.Feature {
 	}
 }
 
-// release lists the gates of kube-apiserver 1.36, as its metric kubernetes_feature_enabled tells them: name, stage,
-// default, and "locked" if it can't be set to anything else.
-//
-//go:embed gates.txt
-var release string
-
 // Gates are the features of the release as they were set. They don't change.
 type Gates struct {
 	specs map[featuregate.Feature]featuregate.FeatureSpec // Default is what they are
@@ -139,7 +134,7 @@ type Gates struct {
 
 // New sets gates; AllAlpha and AllBeta stand for all of their stage.
 func New(set map[string]bool) (*Gates, error) {
-	g := &Gates{specs: known()}
+	g := &Gates{specs: release.Gates()}
 	if len(set) == 0 {
 		return g, nil
 	}
@@ -176,21 +171,3 @@ func (g *Gates) On(name featuregate.Feature) bool {
 
 // All returns all gates; their defaults are what they are set to.
 func (g *Gates) All() map[featuregate.Feature]featuregate.FeatureSpec { return maps.Clone(g.specs) }
-
-func known() map[featuregate.Feature]featuregate.FeatureSpec {
-	out := map[featuregate.Feature]featuregate.FeatureSpec{}
-	for line := range strings.Lines(release) {
-		fields := strings.Fields(line)
-		spec := featuregate.FeatureSpec{Default: fields[2] == "true", LockToDefault: len(fields) > 3}
-		switch fields[1] {
-		case "ALPHA":
-			spec.PreRelease = featuregate.Alpha
-		case "BETA":
-			spec.PreRelease = featuregate.Beta
-		case "DEPRECATED":
-			spec.PreRelease = featuregate.Deprecated
-		}
-		out[featuregate.Feature(fields[0])] = spec
-	}
-	return out
-}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/component-base/featuregate"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 func TestNew(t *testing.T) {
@@ -90,7 +92,7 @@ func TestGatesThatNeedOthers(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	all := known()
+	all := release.Gates()
 	if len(all) < 200 {
 		t.Errorf("only %d gates", len(all))
 	}

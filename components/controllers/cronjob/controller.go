@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +26,7 @@ var kind = batch.SchemeGroupVersion.WithKind("CronJob")
 
 // Controller reconciles CronJobs.
 type Controller struct {
+	skew  *prometheus.HistogramVec
 	env   runner.Env
 	crons batchlisters.CronJobLister
 	jobs  batchlisters.JobLister
@@ -33,7 +36,9 @@ type Controller struct {
 // New makes the controller; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
 	crons, jobs := env.Informers.Batch().V1().CronJobs(), env.Informers.Batch().V1().Jobs()
-	c := &Controller{env: env, crons: crons.Lister(), jobs: jobs.Lister()}
+	c := &Controller{env: env, crons: crons.Lister(), jobs: jobs.Lister(),
+		skew: env.Histogram("cronjob_controller", "job_creation_skew_duration_seconds",
+			"How long after it was due a Job was created.", prometheus.ExponentialBuckets(1, 2, 10))}
 	c.loop = runner.NewLoop("cronjob", env, c.reconcile)
 	if err := c.loop.Watch(crons.Informer(), runner.Handle(func(old, new *batch.CronJob) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
@@ -155,6 +160,14 @@ func (c *Controller) apply(ctx context.Context, cron *batch.CronJob, p plan) err
 	return runner.IgnoreGone(err)
 }
 
+// observeSkew measures how late a Job was created.
+func (c *Controller) observeSkew(job *batch.Job) {
+	due, err := time.Parse(time.RFC3339, job.Annotations[batch.CronJobScheduledTimestampAnnotation])
+	if err == nil {
+		c.skew.WithLabelValues().Observe(job.CreationTimestamp.Sub(due).Seconds())
+	}
+}
+
 // start returns nil, nil if no job can be started in a namespace that is going away. A job that was created
 // before the status recorded it is adopted.
 func (c *Controller) start(ctx context.Context, cron *batch.CronJob, wanted *batch.Job) (*batch.Job, error) {
@@ -163,6 +176,7 @@ func (c *Controller) start(ctx context.Context, cron *batch.CronJob, wanted *bat
 	switch {
 	case err == nil:
 		c.env.Events.Eventf(cron, v1.EventTypeNormal, "SuccessfulCreate", "Created job %v", job.Name)
+		c.observeSkew(job)
 		return job, nil
 	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		return nil, nil

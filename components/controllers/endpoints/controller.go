@@ -5,6 +5,7 @@ package endpoints
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +26,9 @@ type Controller struct {
 	loop      *runner.Loop[string]
 }
 
-// New makes the controller; it starts working with Run.
-func New(env runner.Env) (*Controller, error) {
+// New makes the controller; batch is how long the changes of pods are gathered before they are written. It starts
+// working with Run.
+func New(env runner.Env, batch time.Duration) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(),
 		endpoints: core.Endpoints().Lister()}
@@ -38,7 +40,7 @@ func New(env runner.Env) (*Controller, error) {
 	}
 	if err := c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
 		for _, key := range services.Of(c.services, old, new) {
-			c.loop.Add(key)
+			c.loop.AddAfter(key, batch)
 		}
 	})); err != nil {
 		return nil, err

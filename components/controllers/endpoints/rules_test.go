@@ -30,7 +30,7 @@ func run(t *testing.T, objects ...runtime.Object) (*fake.Clientset, *record.Fake
 	client := runnertest.NewClient(objects...)
 	events := runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller,
 		error) {
-		return New(env)
+		return New(env, 0)
 	})
 	return client, events, func(want string) {
 		t.Helper()

@@ -5,6 +5,7 @@ package endpointslice
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -26,6 +27,7 @@ var kind = v1.SchemeGroupVersion.WithKind("Service")
 
 // Controller writes EndpointSlices.
 type Controller struct {
+	metrics  *metrics
 	env      runner.Env
 	limit    int
 	services corelisters.ServiceLister
@@ -36,15 +38,16 @@ type Controller struct {
 	loop     *runner.Loop[string]
 }
 
-// New makes the controller; limit is how many endpoints a slice holds. It starts working with Run.
-func New(env runner.Env, limit int) (*Controller, error) {
+// New makes the controller; limit is how many endpoints a slice holds, and batch how long the changes of pods are
+// gathered before they are written. It starts working with Run.
+func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
-		env: env, limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
+		env: env, metrics: newMetrics(env), limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
 		nodes:  core.Nodes().Lister(),
 		slices: slices.Lister(), pending: expectations.New(env.Clock),
 	}
-	c.loop = runner.NewLoop("endpoint_slice", env, c.reconcile)
+	c.loop = runner.NewLoop("endpoint_slice", env, c.measured)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
 	})); err != nil {
@@ -52,7 +55,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 	}
 	if err := c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
 		for _, key := range services.Of(c.services, old, new) {
-			c.loop.Add(key)
+			c.loop.AddAfter(key, batch)
 		}
 	})); err != nil {
 		return nil, err
@@ -99,6 +102,17 @@ func (c *Controller) sliceChanged(old, new *discovery.EndpointSlice) {
 	c.loop.Add(key)
 }
 
+// measured reconciles, and counts the outcome.
+func (c *Controller) measured(ctx context.Context, key string) error {
+	err := c.reconcile(ctx, key)
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	c.metrics.syncs.WithLabelValues(result).Inc()
+	return err
+}
+
 func (c *Controller) reconcile(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -107,6 +121,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	service, err := c.services.Services(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
+		c.metrics.set(key, nil)
 		return nil // the slices are the Service's dependents and go with it
 	}
 	if err != nil || !services.Selects(service) || service.DeletionTimestamp != nil {
@@ -121,9 +136,11 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	var homeless []*v1.Pod
 	o.pods, homeless = withNode(o)
-	if err := c.apply(ctx, key, service, decide(o)); err != nil {
+	p := decide(o)
+	if err := c.apply(ctx, key, service, p); err != nil {
 		return err
 	}
+	c.metrics.wrote(key, o, p)
 	if len(homeless) > 0 { // the node may come, or the pod go: neither is watched here
 		return fmt.Errorf("skipping Pod %s for Service %s: Node %s Not Found", homeless[0].Name, key,
 			homeless[0].Spec.NodeName)

@@ -129,8 +129,7 @@ func TestFollowsPodsAndNodes(t *testing.T) {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{v1.LabelTopologyZone: "z1"}}}
 	client := runnertest.NewClient(service(), p)
 	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) {
-		return New(env,
-			100)
+		return New(env, 100, 0)
 	})
 	expect := func(want string) {
 		t.Helper()

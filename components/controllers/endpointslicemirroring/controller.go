@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -31,8 +32,9 @@ type Controller struct {
 	loop      *runner.Loop[string]
 }
 
-// New makes the controller; limit is how many addresses of a subset are mirrored. It starts working with Run.
-func New(env runner.Env, limit int) (*Controller, error) {
+// New makes the controller; limit is how many addresses of a subset are mirrored, and batch how long changes of
+// Endpoints are gathered before they are. It starts working with Run.
+func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
 		env: env, limit: limit, endpoints: core.Endpoints().Lister(), services: core.Services().Lister(),
@@ -42,7 +44,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 	c.loop = runner.NewLoop("endpoint_slice_mirroring", env, c.reconcile)
 	return c, errors.Join(
 		c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
-			c.loop.Add(runner.Key(runner.Last(old, new)))
+			c.loop.AddAfter(runner.Key(runner.Last(old, new)), batch)
 		})),
 		c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 			c.loop.Add(runner.Key(runner.Last(old, new)))

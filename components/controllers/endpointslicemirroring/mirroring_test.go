@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 func TestFollows(t *testing.T) {
 	client := runnertest.NewClient(service(nil), endpoints(80, "10.0.0.1"))
 	runnertest.Start(t, client, clock.RealClock{},
-		func(env runner.Env) (runner.Controller, error) { return New(env, 1000) })
+		func(env runner.Env) (runner.Controller, error) { return New(env, 1000, 0) })
 	count := func(want int) {
 		t.Helper()
 		runnertest.Eventually(t, func() (bool, string) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,17 +20,21 @@ import (
 
 // Controller creates claims.
 type Controller struct {
-	env    runner.Env
-	pods   corelisters.PodLister
-	claims corelisters.PersistentVolumeClaimLister
-	loop   *runner.Loop[string]
+	attempts, failures *prometheus.CounterVec
+	env                runner.Env
+	pods               corelisters.PodLister
+	claims             corelisters.PersistentVolumeClaimLister
+	loop               *runner.Loop[string]
 }
 
 // New makes the controller; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	pods, claims := core.Pods(), core.PersistentVolumeClaims()
-	c := &Controller{env: env, pods: pods.Lister(), claims: claims.Lister()}
+	c := &Controller{env: env, pods: pods.Lister(), claims: claims.Lister(),
+		attempts: env.Counter("ephemeral_volume_controller", "create_total", "Requests to create claims."),
+		failures: env.Counter("ephemeral_volume_controller", "create_failures_total",
+			"Requests to create claims that failed.")}
 	c.loop = runner.NewLoop("ephemeral_volume", env, c.reconcile)
 	if err := c.loop.Watch(pods.Informer(), runner.Handle(func(old, new *v1.Pod) {
 		if new != nil && (old == nil || old.UID != new.UID) && wants(new) {
@@ -98,8 +103,10 @@ func (c *Controller) ensure(ctx context.Context, pod *v1.Pod, volume *v1.Volume)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
+	c.attempts.WithLabelValues().Inc()
 	_, err = c.env.Client.CoreV1().PersistentVolumeClaims(pod.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	if err != nil {
+		c.failures.WithLabelValues().Inc()
 		return fmt.Errorf("create PVC %s: %w", wanted.Name, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,19 +47,22 @@ type Sources struct {
 
 // Controller collects garbage.
 type Controller struct {
-	env      runner.Env
-	sources  Sources
-	graph    *graph
-	monitors *monitors
-	loop     *runner.Loop[task]
-	absent   *lru.Cache // of coordinates
-	changed  chan struct{}
+	failedSyncs *prometheus.CounterVec
+	env         runner.Env
+	sources     Sources
+	graph       *graph
+	monitors    *monitors
+	loop        *runner.Loop[task]
+	absent      *lru.Cache // of coordinates
+	changed     chan struct{}
 }
 
 // New makes the controller; it starts working with Run.
 func New(env runner.Env, sources Sources) (*Controller, error) {
 	c := &Controller{env: env, sources: sources, graph: newGraph(), absent: lru.New(absences),
-		changed: make(chan struct{}, 1)}
+		changed: make(chan struct{}, 1),
+		failedSyncs: env.Counter("garbagecollector_controller", "resources_sync_error_total",
+			"Failed attempts to follow the resources that there are.")}
 	c.loop = runner.NewLoop("garbage_collector_attempt_to_delete", env, c.reconcile)
 	c.monitors = &monitors{
 		client: sources.Metadata, shared: sources.Shared, graph: c.graph, clock: env.Clock,
@@ -112,7 +116,12 @@ func (c *Controller) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (c *Controller) rediscover(ctx context.Context) error {
+func (c *Controller) rediscover(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			c.failedSyncs.WithLabelValues().Inc()
+		}
+	}()
 	resources, discoveryErr := deletable(c.sources.Discovery)
 	if len(resources) == 0 {
 		return discoveryErr

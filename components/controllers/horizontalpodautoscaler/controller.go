@@ -34,6 +34,7 @@ type Sources struct {
 
 // Controller decides about every autoscaler once in a period, and when its spec changes.
 type Controller struct {
+	meters      meters
 	env         runner.Env
 	from        Sources
 	options     Options
@@ -47,7 +48,7 @@ type Controller struct {
 func New(env runner.Env, from Sources, options Options) (*Controller, error) {
 	autoscalers, pods := env.Informers.Autoscaling().V2().HorizontalPodAutoscalers(), env.Informers.Core().V1().Pods()
 	c := &Controller{env: env, from: from, options: options, autoscalers: autoscalers.Lister(), pods: pods.Lister(),
-		memory: newMemory()}
+		memory: newMemory(), meters: newMeters(env, autoscalers.Lister())}
 	c.loop = runner.NewLoop("horizontalpodautoscaler", env, c.reconcile)
 	c.loop.Needs(pods.Informer())
 	return c, c.loop.Watch(autoscalers.Informer(), runner.Handle(c.changed))
@@ -82,6 +83,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	hpa, err := c.autoscalers.HorizontalPodAutoscalers(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
 		c.memory.forget(key)
+		c.meters.desired.DeleteLabelValues(namespace, name)
 		return nil
 	}
 	if err != nil {
@@ -96,8 +98,11 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 }
 
 // autoscale carries out one decision.
-func (c *Controller) autoscale(ctx context.Context, key string, hpa *autoscaling.HorizontalPodAutoscaler) error {
+func (c *Controller) autoscale(ctx context.Context, key string,
+	hpa *autoscaling.HorizontalPodAutoscaler) (err error) {
+	var p plan
 	o := observed{hpa: hpa, now: c.env.Clock.Now(), options: c.options, history: c.memory.history(key)}
+	defer func() { c.meters.observe(o.current, p.desired, p.rescale, c.env.Clock.Since(o.now), err) }()
 	target, resource, err := c.scaleOf(ctx, hpa)
 	if err != nil {
 		return errors.Join(err, c.finish(ctx, hpa, noScale(o, cause(err))))
@@ -108,7 +113,8 @@ func (c *Controller) autoscale(ctx context.Context, key string, hpa *autoscaling
 			return err
 		}
 	}
-	p := decide(o)
+	p = decide(o)
+	c.meters.desired.WithLabelValues(hpa.Namespace, hpa.Name).Set(float64(p.status.DesiredReplicas))
 	if p.rescale {
 		if err := c.rescale(ctx, resource, target, p.desired); err != nil {
 			p.notScaled(o, err)

@@ -35,6 +35,7 @@ type Controller struct {
 	all     corelisters.PodLister
 	pods    *pods.Index
 	pending *expectations.Tracker
+	metrics metrics
 	// deleted are deletions by their job. After another leader's, pods are replaced a little early, as upstream's are.
 	deleted memory.Memory[types.UID, time.Time]
 	loop    *runner.Loop[string] // of jobs, and of pods without one: "pod:namespace/name"
@@ -50,7 +51,7 @@ func New(env runner.Env) (*Controller, error) {
 	}
 	jobs, all := env.Informers.Batch().V1().Jobs(), env.Informers.Core().V1().Pods()
 	c := &Controller{env: env, jobs: jobs.Lister(), all: all.Lister(), pods: index,
-		pending: expectations.New(env.Clock)}
+		pending: expectations.New(env.Clock), metrics: newMetrics(env)}
 	c.loop = runner.NewLoop("job", env, c.reconcile)
 	if err := c.loop.Watch(jobs.Informer(), runner.Handle(c.jobChanged)); err != nil {
 		return nil, err
@@ -62,6 +63,10 @@ func New(env runner.Env) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 func (c *Controller) jobChanged(old, new *batch.Job) {
+	if by := ptr.Deref(runner.Last(old, new).Spec.ManagedBy, batch.JobControllerName); old == nil &&
+		by != batch.JobControllerName {
+		c.metrics.elsewhere.WithLabelValues(by).Inc()
+	}
 	job := runner.Last(old, new)
 	c.loop.Add(runner.Key(job))
 	if new == nil { // its pods still have the tracking finalizer
@@ -74,6 +79,7 @@ func (c *Controller) jobChanged(old, new *batch.Job) {
 }
 
 func (c *Controller) podChanged(old, new *v1.Pod) {
+	c.metrics.podChanged(old, new)
 	pod := runner.Last(old, new)
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if new != nil {
@@ -163,7 +169,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if ptr.Deref(job.Spec.ManagedBy, batch.JobControllerName) != batch.JobControllerName {
 		return nil
 	}
-	expectationsMet := c.pending.Satisfied(key)
+	began, expectationsMet := c.env.Clock.Now(), c.pending.Satisfied(key)
 	mine, err := c.claim(ctx, job)
 	if err != nil {
 		return err
@@ -171,7 +177,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	p := decide(observed{job: job, pods: mine, expectationsMet: expectationsMet, deletions: c.deleted.Of(key),
 		now: c.env.Clock.Now()})
 	c.deleted.Add(key, p.deletions, nil)
-	if err := c.apply(ctx, key, job, p); err != nil {
+	err = c.apply(ctx, key, job, p)
+	c.metrics.observe(job, p, c.env.Clock.Since(began), err)
+	if err != nil {
 		return err
 	}
 	if p.again > 0 {
@@ -230,6 +238,9 @@ func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch
 	changed := job.DeepCopy()
 	changed.Status = next
 	_, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	if err == nil {
+		c.metrics.wrote(job, &next)
+	}
 	return runner.IgnoreGone(err)
 }
 

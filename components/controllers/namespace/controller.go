@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/metadata"
 
@@ -33,17 +35,20 @@ type Controller struct {
 	namespaces corelisters.NamespaceLister
 	pods       corelisters.PodLister
 	content    content
+	period     time.Duration
 	loop       *runner.Loop[string]
 }
 
-// New returns the controller; it starts with Run. resources and objects must have the controller's identity.
-func New(env runner.Env, resources Discovery, objects metadata.Interface) (*Controller, error) {
+// New returns the controller; it starts with Run. resources and objects must have the controller's identity, and every
+// namespace that is being deleted is looked at again after each period.
+func New(env runner.Env, resources Discovery, objects metadata.Interface, period time.Duration) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{
 		env:        env,
 		namespaces: core.Namespaces().Lister(),
 		pods:       core.Pods().Lister(),
 		content:    content{discovery: resources, metadata: objects},
+		period:     period,
 	}
 	c.loop = runner.NewLoop("namespace", env, c.reconcile)
 	c.loop.Needs(core.Pods().Informer())
@@ -57,7 +62,25 @@ func New(env runner.Env, resources Discovery, objects metadata.Interface) (*Cont
 }
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	var periodic sync.WaitGroup
+	defer periodic.Wait()
+	periodic.Go(func() { runner.Every(ctx, c.env.Clock, c.period, c.addTerminating) })
+	return c.loop.Run(ctx)
+}
+
+// addTerminating enqueues every namespace that is being deleted.
+func (c *Controller) addTerminating(context.Context) {
+	all, err := c.namespaces.List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, ns := range all {
+		if ns.DeletionTimestamp != nil {
+			c.loop.Add(ns.Name)
+		}
+	}
+}
 
 func (c *Controller) reconcile(ctx context.Context, name string) error {
 	cached, err := c.namespaces.Get(name)

@@ -165,7 +165,7 @@ func start(t *testing.T, objects *fake.FakeMetadataClient, ns ...runtime.Object)
 		return true, given, kube.Tracker().Update(a.GetResource(), given, "")
 	})
 	runnertest.Start(t, kube, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) {
-		return New(env, discovered{lists: served()}, objects)
+		return New(env, discovered{lists: served()}, objects, time.Minute)
 	})
 	return kube
 }
@@ -237,7 +237,7 @@ func TestLeftAlone(t *testing.T) {
 		objects, kube := client(object("v1", "ConfigMap", "c")), runnertest.NewClient(ns)
 		var controller *Controller
 		runnertest.Start(t, kube, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) {
-			made, err := New(env, discovered{lists: served()}, objects)
+			made, err := New(env, discovered{lists: served()}, objects, time.Minute)
 			controller = made
 			return made, err
 		})
@@ -257,7 +257,7 @@ func TestGrace(t *testing.T) {
 	kube := runnertest.NewClient(pod("going", ptr.To[int64](30)), pod("staying", nil))
 	var controller *Controller
 	runnertest.Start(t, kube, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) {
-		made, err := New(env, discovered{}, client())
+		made, err := New(env, discovered{}, client(), time.Minute)
 		controller = made
 		return made, err
 	})

@@ -37,14 +37,15 @@ type Options struct {
 
 // Controller keeps conditions and taints of nodes in step.
 type Controller struct {
-	env    runner.Env
-	o      Options
-	rates  rates
-	nodes  corelisters.NodeLister
-	leases coordlisters.LeaseLister
-	pods   *pods.Index
-	loop   *runner.Loop[string]
-	synced []cache.InformerSynced
+	metrics metrics
+	env     runner.Env
+	o       Options
+	rates   rates
+	nodes   corelisters.NodeLister
+	leases  coordlisters.LeaseLister
+	pods    *pods.Index
+	loop    *runner.Loop[string]
+	synced  []cache.InformerSynced
 
 	heartbeats map[string]*heartbeat // of the monitor alone
 
@@ -64,7 +65,7 @@ func New(env runner.Env, o Options) (*Controller, error) {
 	}
 	core, leases := env.Informers.Core().V1(), env.Informers.Coordination().V1().Leases()
 	c := &Controller{
-		env: env, o: o, nodes: core.Nodes().Lister(), leases: leases.Lister(), pods: index,
+		env: env, metrics: newMetrics(env), o: o, nodes: core.Nodes().Lister(), leases: leases.Lister(), pods: index,
 		rates: rates{Normal: o.EvictionRate, Secondary: o.SecondaryRate, Large: o.LargeCluster,
 			Threshold: o.UnhealthyZoneShare},
 		heartbeats: map[string]*heartbeat{}, waiting: map[string]bool{}, marked: map[string]bool{},
@@ -106,6 +107,7 @@ func (c *Controller) monitor(ctx context.Context) {
 	now := c.env.Clock.Now()
 	known := map[string]bool{}
 	for _, node := range all {
+		began := c.env.Clock.Now()
 		known[node.Name] = true
 		lease, err := c.leases.Leases(v1.NamespaceNodeLease).Get(node.Name)
 		if err != nil {
@@ -121,6 +123,7 @@ func (c *Controller) monitor(ctx context.Context) {
 		if conditions != nil {
 			c.declareSilent(ctx, node, conditions)
 		}
+		c.metrics.each.WithLabelValues().Observe(c.env.Clock.Since(began).Seconds())
 	}
 	for name := range c.heartbeats {
 		if !known[name] {
@@ -130,6 +133,8 @@ func (c *Controller) monitor(ctx context.Context) {
 		}
 	}
 	c.surveyZones(all)
+	c.metrics.survey(all)
+	c.metrics.all.WithLabelValues().Observe(c.env.Clock.Since(now).Seconds())
 }
 
 func (c *Controller) declareSilent(ctx context.Context, node *v1.Node, conditions []v1.NodeCondition) {
@@ -214,7 +219,9 @@ func (c *Controller) evict(ctx context.Context) {
 		if err := nodes.Patch(ctx, c.env.Client, node, taints, nil); err != nil {
 			c.giveBack(zoneOf(node))
 			c.loop.Add(name) // decide again
+			continue
 		}
+		c.metrics.evictions.WithLabelValues(zoneLabel(node)).Inc()
 	}
 }
 

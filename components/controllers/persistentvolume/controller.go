@@ -44,6 +44,7 @@ func New(env runner.Env, options Options) (*Controller, error) {
 	claims, volumes, pods := core.PersistentVolumeClaims(), core.PersistentVolumes(), core.Pods()
 	c := &Controller{env: env, options: options, claims: claims.Lister(), volumes: volumes.Lister(),
 		classes: classes.Lister(), pods: pods.Lister()}
+	env.Collect(counted{volumes: volumes.Lister(), claims: claims.Lister()})
 	env.Workers = 1 // two decisions at once could give one volume to two claims
 	c.loop = runner.NewLoop("volumes", env, c.reconcile)
 	if err := c.loop.Watch(claims.Informer(), runner.Handle(c.claimChanged)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,12 +28,13 @@ const (
 
 // Controller collects pods.
 type Controller struct {
-	env       runner.Env
-	threshold int
-	pods      corelisters.PodLister
-	nodes     corelisters.NodeLister
-	synced    []cache.InformerSynced
-	absent    map[string]time.Time // since when a node has been missing
+	deleted, failed *prometheus.CounterVec
+	env             runner.Env
+	threshold       int
+	pods            corelisters.PodLister
+	nodes           corelisters.NodeLister
+	synced          []cache.InformerSynced
+	absent          map[string]time.Time // since when a node has been missing
 }
 
 // New makes the controller; threshold is how many ended pods may stay. It starts working with Run.
@@ -42,6 +44,10 @@ func New(env runner.Env, threshold int) (*Controller, error) {
 		env: env, threshold: threshold, pods: core.Pods().Lister(), nodes: core.Nodes().Lister(),
 		synced: []cache.InformerSynced{core.Pods().Informer().HasSynced, core.Nodes().Informer().HasSynced},
 		absent: map[string]time.Time{},
+		deleted: env.Counter("pod_gc_collector", "force_delete_pods_total",
+			"Pods deleted without a grace period, by namespace and reason.", "namespace", "reason"),
+		failed: env.Counter("pod_gc_collector", "force_delete_pod_errors_total",
+			"Failed deletions of pods, by namespace and reason.", "namespace", "reason"),
 	}, nil
 }
 
@@ -61,7 +67,9 @@ func (c *Controller) collect(ctx context.Context) {
 		return
 	}
 	for _, d := range plan(o) {
+		c.deleted.WithLabelValues(d.pod.Namespace, d.why).Inc()
 		if err := c.delete(ctx, d); err != nil && ctx.Err() == nil {
+			c.failed.WithLabelValues(d.pod.Namespace, d.why).Inc()
 			klog.FromContext(ctx).V(2).Info("Pod not collected, will be tried again", "pod",
 				klog.KObj(d.pod), "err", err)
 		}

@@ -25,6 +25,7 @@ type doomed struct {
 	// reason and message explain the deletion to the owner of a pod that had not ended; empty if it had.
 	reason, message string
 	fail            bool
+	why             string // as metrics tell it
 }
 
 // plan returns the pods to delete, each once
@@ -37,11 +38,11 @@ func plan(o observed) []doomed {
 		terminating := pod.DeletionTimestamp != nil
 		switch {
 		case pod.Spec.NodeName != "" && node == nil && o.missing[pod.Spec.NodeName]:
-			out = append(out, doomed{pod, "DeletionByPodGC", "PodGC: node no longer exists", true})
+			out = append(out, doomed{pod, "DeletionByPodGC", "PodGC: node no longer exists", true, "orphaned"})
 		case terminating && pod.Spec.NodeName == "":
-			out = append(out, doomed{pod: pod, fail: true})
+			out = append(out, doomed{pod: pod, fail: true, why: "unscheduled"})
 		case terminating && node != nil && outOfService(node):
-			out = append(out, doomed{pod: pod, fail: true})
+			out = append(out, doomed{pod: pod, fail: true, why: "out-of-service"})
 		case pods.Ended(pod):
 			ended = append(ended, pod)
 		}
@@ -49,7 +50,7 @@ func plan(o observed) []doomed {
 	if excess := len(ended) - o.threshold; o.threshold > 0 && excess > 0 {
 		slices.SortStableFunc(ended, evictedAndOldFirst)
 		for _, pod := range ended[:excess] {
-			out = append(out, doomed{pod: pod})
+			out = append(out, doomed{pod: pod, why: "terminated"})
 		}
 	}
 	return out

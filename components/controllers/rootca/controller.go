@@ -30,15 +30,16 @@ type Controller struct {
 	ca         string
 	namespaces corelisters.NamespaceLister
 	configMaps corelisters.ConfigMapLister
+	metrics    metrics
 	loop       *runner.Loop[string]
 }
 
 // New makes the controller; ca is PEM. It starts working with Run.
 func New(env runner.Env, ca []byte) (*Controller, error) {
 	core := env.Informers.Core().V1()
-	c := &Controller{env: env, ca: string(ca), namespaces: core.Namespaces().Lister(),
+	c := &Controller{env: env, ca: string(ca), metrics: newMetrics(env), namespaces: core.Namespaces().Lister(),
 		configMaps: core.ConfigMaps().Lister()}
-	c.loop = runner.NewLoop("root_ca_cert_publisher", env, c.reconcile)
+	c.loop = runner.NewLoop("root_ca_cert_publisher", env, c.measured)
 	err := c.loop.Watch(core.Namespaces().Informer(), runner.Handle(func(_, new *v1.Namespace) {
 		if new != nil {
 			c.loop.Add(new.Name)
@@ -79,6 +80,14 @@ func plan(namespace, ca string, current *v1.ConfigMap) *v1.ConfigMap {
 	}
 	changed.Annotations[descriptionKey] = description
 	return changed
+}
+
+// measured reconciles, and counts that.
+func (c *Controller) measured(ctx context.Context, namespace string) error {
+	began := c.env.Clock.Now()
+	err := c.reconcile(ctx, namespace)
+	c.metrics.observe(c.env.Clock.Since(began), err)
+	return err
 }
 
 func (c *Controller) reconcile(ctx context.Context, namespace string) error {

@@ -13,7 +13,7 @@ type metrics struct {
 }
 
 // NewMetrics makes the metrics of one manager's queues and registers them with registry.
-func NewMetrics(registry *prometheus.Registry) workqueue.MetricsProvider {
+func NewMetrics(registry prometheus.Registerer) workqueue.MetricsProvider {
 	labels := []string{"name"}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_" + name, Help: "[BETA] " + help}, labels)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -31,6 +32,8 @@ type Env struct {
 	Clock clock.WithTicker
 	// Metrics are those of the queues; they may be nil.
 	Metrics workqueue.MetricsProvider
+	// Registry has the metrics of controllers; it may be nil.
+	Registry prometheus.Registerer
 	// Workers is how many keys may be reconciled at once; at least 1.
 	Workers int
 }

@@ -27,16 +27,18 @@ var kind = apps.SchemeGroupVersion.WithKind("StatefulSet")
 
 // Controller reconciles StatefulSets. Their pods have names, so that no write can be doubled.
 type Controller struct {
-	env     runner.Env
-	sets    appslisters.StatefulSetLister
-	claims  corelisters.PersistentVolumeClaimLister
-	pods    *pods.Index
-	history history.Store
-	loop    *runner.Loop[string]
+	env            runner.Env
+	sets           appslisters.StatefulSetLister
+	claims         corelisters.PersistentVolumeClaimLister
+	pods           *pods.Index
+	history        history.Store
+	maxUnavailable bool
+	loop           *runner.Loop[string]
 }
 
-// New makes the controller; it starts working with Run.
-func New(env runner.Env) (*Controller, error) {
+// New makes the controller; with maxUnavailable, sets may say how many pods are out of service at once. It starts
+// working with Run.
+func New(env runner.Env, maxUnavailable bool) (*Controller, error) {
 	index, err := pods.NewIndex(env.Informers)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func New(env runner.Env) (*Controller, error) {
 	api, core := env.Informers.Apps().V1(), env.Informers.Core().V1()
 	sets, revisions, claims := api.StatefulSets(), api.ControllerRevisions(), core.PersistentVolumeClaims()
 	c := &Controller{
-		env: env, sets: sets.Lister(), claims: claims.Lister(), pods: index,
+		env: env, maxUnavailable: maxUnavailable, sets: sets.Lister(), claims: claims.Lister(), pods: index,
 		history: history.Store{Client: env.Client, Lister: revisions.Lister()},
 	}
 	c.loop = runner.NewLoop("statefulset", env, c.reconcile)
@@ -103,7 +105,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("history of stateful set %s: %w", key, err)
 	}
-	p := decide(observed{set: set, pods: mine, current: current.Name, update: update.Name, now: c.env.Clock.Now()})
+	p := decide(observed{maxUnavailable: c.maxUnavailable, set: set, pods: mine,
+		current: current.Name, update: update.Name, now: c.env.Clock.Now()})
 	if err := c.apply(ctx, key, set, p,
 		map[string]*apps.ControllerRevision{current.Name: current, update.Name: update}); err != nil {
 		return err

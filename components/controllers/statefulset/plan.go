@@ -20,6 +20,7 @@ type observed struct {
 	// current and update are the names of the revisions the set comes from and goes to.
 	current, update string
 	now             time.Time
+	maxUnavailable  bool // the set may say how many pods are out of service during an update (MaxUnavailableStatefulSet)
 }
 
 // plan is the next step.
@@ -159,7 +160,7 @@ func (s *step) roll() {
 			missing++
 		}
 	}
-	allowed := s.maxUnavailable()
+	allowed := s.unavailableLimit()
 	for i := len(s.members) - 1; i >= s.partition(); i-- {
 		pod := s.members[i]
 		if pod == nil || pod.DeletionTimestamp != nil || slices.Contains(s.plan.delete, pod) ||
@@ -176,9 +177,9 @@ func (s *step) roll() {
 	}
 }
 
-func (s *step) maxUnavailable() int {
+func (s *step) unavailableLimit() int {
 	rolling := s.set.Spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || rolling.MaxUnavailable == nil {
+	if !s.maxUnavailable || rolling == nil || rolling.MaxUnavailable == nil {
 		return 1
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, replicas(s.set), false)

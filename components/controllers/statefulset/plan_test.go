@@ -23,7 +23,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64, replicas int32, policy apps.PodManagementPolicyType) *world {
-	return &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), o: observed{now: time.Unix(10000,
+	return &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), o: observed{maxUnavailable: true, now: time.Unix(10000,
 		0), current: "v1", update: "v1", set: &apps.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "db"},
 		Spec: apps.StatefulSetSpec{Replicas: &replicas, PodManagementPolicy: policy, ServiceName: "db",

@@ -191,7 +191,7 @@ func TestMaxUnavailable(t *testing.T) {
 		if c.value != "" {
 			w.o.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.Parse(c.value))
 		}
-		if got := (&step{observed: w.o}).maxUnavailable(); got != c.want {
+		if got := (&step{observed: w.o}).unavailableLimit(); got != c.want {
 			t.Errorf("%q of %d: %d, want %d", c.value, c.replicas, got, c.want)
 		}
 	}

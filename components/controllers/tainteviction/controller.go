@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,11 +22,13 @@ import (
 
 // Controller evicts by taint.
 type Controller struct {
-	env   runner.Env
-	nodes corelisters.NodeLister
-	pods  corelisters.PodLister
-	index *pods.Index
-	loop  *runner.Loop[string]
+	deletions *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	env       runner.Env
+	nodes     corelisters.NodeLister
+	pods      corelisters.PodLister
+	index     *pods.Index
+	loop      *runner.Loop[string]
 
 	mu      sync.Mutex
 	first   map[string]map[v1.Taint]time.Time // when a taint without a time was first seen, by node
@@ -42,6 +45,10 @@ func New(env runner.Env) (*Controller, error) {
 	c := &Controller{
 		env: env, nodes: core.Nodes().Lister(), pods: core.Pods().Lister(), index: index,
 		first: map[string]map[v1.Taint]time.Time{}, pending: map[string]types.UID{},
+		deletions: env.Counter("taint_eviction_controller", "pod_deletions_total", "Pods deleted because of taints."),
+		latency: env.Histogram("taint_eviction_controller", "pod_deletion_duration_seconds",
+			"How long after it was due a pod was deleted.",
+			[]float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}),
 	}
 	c.loop = runner.NewLoop("noexec_taint_pod", env, c.reconcile)
 	if err := c.loop.Watch(core.Nodes().Informer(), runner.Handle(c.nodeChanged)); err != nil {
@@ -156,7 +163,12 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	c.settle(key)
-	return c.evict(ctx, pod)
+	if err := c.evict(ctx, pod); err != nil {
+		return err
+	}
+	c.deletions.WithLabelValues().Inc()
+	c.latency.WithLabelValues().Observe(c.env.Clock.Since(at).Seconds())
+	return nil
 }
 
 // settle forgets that the pod waited for its eviction, and tells whether it did.

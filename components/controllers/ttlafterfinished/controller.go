@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 
 // Controller deletes finished Jobs.
 type Controller struct {
+	took *prometheus.HistogramVec
 	env  runner.Env
 	jobs batchlisters.JobLister
 	loop *runner.Loop[string]
@@ -26,7 +28,9 @@ type Controller struct {
 // New makes the controller; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
 	jobs := env.Informers.Batch().V1().Jobs()
-	c := &Controller{env: env, jobs: jobs.Lister()}
+	c := &Controller{env: env, jobs: jobs.Lister(),
+		took: env.Histogram("ttl_after_finished_controller", "job_deletion_duration_seconds",
+			"How long after the end of its time to live a Job was deleted.", prometheus.ExponentialBuckets(0.1, 2, 14))}
 	c.loop = runner.NewLoop("ttl_jobs_to_delete", env, c.reconcile)
 	return c, c.loop.Watch(jobs.Informer(), runner.Handle(func(_, new *batch.Job) {
 		if new != nil && new.Spec.TTLSecondsAfterFinished != nil {
@@ -79,6 +83,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	})
 	if err = runner.IgnoreGone(err); err != nil {
 		return fmt.Errorf("delete finished job %s: %w", key, err)
+	}
+	if at, ever := expires(fresh); ever {
+		c.took.WithLabelValues().Observe(c.env.Clock.Since(at).Seconds())
 	}
 	return nil
 }
