@@ -33,6 +33,7 @@ import (
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/health"
+	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -94,7 +95,7 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving,
 		Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
-		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+		Program: zpages.New(program, c.Clock.Now, c.CommandLine)}
 	if server.Listener != nil {
 		return server, nil
 	}
@@ -120,7 +121,7 @@ func (m *Manager) elect(ctx context.Context) error {
 		return err
 	}
 	lead := func(ctx context.Context) error { return m.lead(ctx, root) }
-	config := rest.AddUserAgent(rest.CopyConfig(root), "leader-election")
+	config := kubeconfig.AddUserAgent(rest.CopyConfig(root), program, "leader-election")
 	config.Timeout = m.config.LeaderElection.RenewDeadline // a renewal that hangs must not outlast the lease
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
