@@ -185,6 +185,14 @@ func (r *Recorder) Settle(ctx context.Context, quiet time.Duration) error {
 	}
 }
 
+// part is what a live page learns with some entries.
+func (r *Recorder) part(entries []Entry) part {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return part{Entries: entries, Dropped: r.dropped, Limit: r.limit, Gaps: slices.Clone(r.gaps),
+		Unwatched: maps.Clone(r.unwatched)}
+}
+
 // since is the time of the recording, in ms.
 func (r *Recorder) since(t time.Time) float64 { return float64(t.Sub(r.started).Microseconds()) / 1000 }
 
