@@ -33,6 +33,7 @@ func newClients(ctx context.Context, config *rest.Config) (c clients, err error)
 	own.QPS, own.Timeout, own.UserAgent = -1, 0, "quintet-score"
 	own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
 	own.GroupVersion, own.APIPath = &schema.GroupVersion{}, "/"
+	own.WarningHandler = rest.NoWarnings{} // of deprecated kinds, which are watched, too
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	if c.http, err = rest.HTTPClientFor(own); err != nil {
 		return c, err

@@ -1,10 +1,12 @@
 package score
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"html/template"
 	"io"
+	"os"
 )
 
 //go:embed page.html
@@ -31,6 +33,15 @@ type page struct {
 // WriteHTML writes the score as a page that needs nothing else: a sequence with a lane per writer, and the graph of
 // owners.
 func (s *Score) WriteHTML(w io.Writer) error { return s.writePage(w, "Score", "") }
+
+// SaveHTML writes the page into a file.
+func (s *Score) SaveHTML(file string) error {
+	var b bytes.Buffer
+	if err := s.WriteHTML(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(file, b.Bytes(), 0o644)
+}
 
 func (s *Score) writePage(w io.Writer, title, live string) error {
 	text, err := json.Marshal(s)

@@ -3,7 +3,7 @@
   const $ = id => document.getElementById(id);
   const score = JSON.parse($("score").textContent);
   let entries = score.entries || [];
-  const laneWidth = 130, timeWidth = 88, rowHeight = 22, textWidth = 900;
+  const laneWidth = 80, nameWidth = 150, timeWidth = 88, rowHeight = 22, textWidth = 900;
   const usual = ["kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
   let shown = [], lanes = [], chosen = null, only = null; // only: the objects of a tree, by identity
 
@@ -84,7 +84,8 @@
   function drawLanes() {
     $("lanes").replaceChildren(...lanes.map((lane, i) => {
       const e = make("span", "lane", lane);
-      e.style.left = laneX(i) + "px";
+      e.style.left = laneX(i) + (laneWidth - nameWidth) / 2 + "px"; // names are wider than lanes: neighbours differ in height
+      e.style.top = i % 2 ? "20px" : "3px";
       e.title = lane;
       return e;
     }));
