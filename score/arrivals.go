@@ -13,7 +13,8 @@ const maxWaiting = 64 << 20
 type arrival struct {
 	at   time.Time
 	of   resource
-	raw  []byte // a watch event
+	kind string // of a watch event, whose object is raw
+	raw  []byte
 	list []json.RawMessage
 	// listed says that it is a list, and late that the resource was not there when the recording began.
 	listed, late bool
@@ -24,11 +25,7 @@ func (a arrival) read(h *history) ([]Entry, error) {
 	if a.listed {
 		return h.listed(a.of, a.list, a.late)
 	}
-	var event watchEvent
-	if err := json.Unmarshal(a.raw, &event); err != nil {
-		return nil, err
-	}
-	return h.seen(a.of, event.Type, event.Object)
+	return h.seen(a.of, a.kind, a.raw)
 }
 
 func (a arrival) size() int {

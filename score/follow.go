@@ -2,6 +2,7 @@ package score
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,11 @@ func (f *follower) list(ctx context.Context) (string, error) {
 		if page.Metadata.Continue != "" {
 			request = request.Param("continue", page.Metadata.Continue)
 		}
-		raw, err := request.Do(ctx).Raw()
+		result := request.Do(ctx)
+		if err := result.Error(); err != nil {
+			return "", err
+		}
+		raw, err := result.Raw()
 		if err != nil {
 			return "", err
 		}
@@ -175,50 +180,44 @@ func (f *follower) read(ctx context.Context, stream io.Reader, version string) (
 			}
 			return versionOf(last, version), err
 		}
-		kind := kindOf(line)
+		kind, object := eventOf(line)
 		if kind == "ERROR" {
-			return versionOf(last, version), statusOf(line)
+			return versionOf(last, version), statusOf(object)
 		}
-		last = line
+		last = object
 		if kind != "BOOKMARK" {
-			f.recorder.arrivals.put(arrival{at: time.Now(), of: f.of, raw: line})
+			f.recorder.arrivals.put(arrival{at: time.Now(), of: f.of, kind: kind, raw: object})
 		}
 	}
 }
 
-// kindOf is the type of a watch event.
-func kindOf(line []byte) string {
-	const begin = `{"type":"`
-	if len(line) > len(begin) && string(line[:len(begin)]) == begin {
-		for end := len(begin); end < len(line); end++ {
-			if line[end] == '"' {
-				return string(line[len(begin):end])
-			}
+// eventOf is the type and the object of a line. Lines as API servers write them are cut apart without being decoded.
+func eventOf(line []byte) (kind string, object []byte) {
+	if rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`)); ok {
+		name, rest, _ := bytes.Cut(rest, []byte(`","object":`))
+		if object, ok := bytes.CutSuffix(bytes.TrimSpace(rest), []byte("}")); ok && !bytes.ContainsRune(name, '"') {
+			return string(name), object
 		}
 	}
 	var event watchEvent
-	_ = json.Unmarshal(line, &event) // what is no event is found by those who read it
-	return event.Type
+	_ = json.Unmarshal(line, &event) // what is no event has no type
+	return event.Type, event.Object
 }
 
-// versionOf is the resource version of a watch event's object, or the one before if there is none.
-func versionOf(line []byte, before string) string {
-	var event watchEvent
-	var object head
-	if line == nil || json.Unmarshal(line, &event) != nil || json.Unmarshal(event.Object, &object) != nil ||
-		object.Metadata.ResourceVersion == "" {
+// versionOf is the resource version of an object, or the one before if there is none.
+func versionOf(object []byte, before string) string {
+	h, err := headOf(object)
+	if object == nil || err != nil || h.ResourceVersion == "" {
 		return before
 	}
-	return object.Metadata.ResourceVersion
+	return h.ResourceVersion
 }
 
 // statusOf is the error that ended a watch.
-func statusOf(line []byte) error {
-	var event struct {
-		Object metav1.Status `json:"object"`
-	}
-	if err := json.Unmarshal(line, &event); err != nil {
+func statusOf(object []byte) error {
+	var status metav1.Status
+	if err := json.Unmarshal(object, &status); err != nil {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: event.Object}
+	return &apierrors.StatusError{ErrStatus: status}
 }

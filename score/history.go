@@ -3,6 +3,7 @@ package score
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,23 +32,45 @@ func (r resource) path() string {
 
 func (r resource) events() bool { return r.group == "" && r.kind == "Event" }
 
-// head is the part of an object that every entry needs.
+// head is the metadata of an object, which every entry needs.
 type head struct {
-	Metadata struct {
-		Name              string    `json:"name"`
-		Namespace         string    `json:"namespace"`
-		UID               string    `json:"uid"`
-		ResourceVersion   string    `json:"resourceVersion"`
-		CreationTimestamp time.Time `json:"creationTimestamp"`
-		OwnerReferences   []Owner   `json:"ownerReferences"`
-		ManagedFields     []managed `json:"managedFields"`
-	} `json:"metadata"`
+	Name              string    `json:"name"`
+	Namespace         string    `json:"namespace"`
+	UID               string    `json:"uid"`
+	ResourceVersion   string    `json:"resourceVersion"`
+	CreationTimestamp time.Time `json:"creationTimestamp"`
+	OwnerReferences   []Owner   `json:"ownerReferences"`
+	ManagedFields     []managed `json:"managedFields"`
 }
 
-func (h *head) key() string { return h.Metadata.Namespace + "/" + h.Metadata.Name }
+// headOf reads an object up to the end of its metadata. What comes after, which is most of it, is not looked at.
+func headOf(raw []byte) (h head, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return h, errors.Join(err, errNoObject)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return h, err
+		}
+		if name == "metadata" {
+			return h, d.Decode(&h)
+		}
+		var other json.RawMessage
+		if err := d.Decode(&other); err != nil {
+			return h, err
+		}
+	}
+	return h, errNoObject
+}
+
+var errNoObject = errors.New("not an object with metadata")
+
+func (h *head) key() string { return h.Namespace + "/" + h.Name }
 
 func (h *head) object(of resource) Object {
-	return Object{Group: of.group, Kind: of.kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, UID: h.Metadata.UID}
+	return Object{Group: of.group, Kind: of.kind, Namespace: h.Namespace, Name: h.Name, UID: h.UID}
 }
 
 // state is the last version of an object that was seen.
@@ -77,21 +100,21 @@ func (h *history) listed(of resource, items []json.RawMessage, late bool) ([]Ent
 	h.objects[of] = make(map[string]state, len(items))
 	var out []Entry
 	for _, raw := range items {
-		var now head
-		if err := json.Unmarshal(raw, &now); err != nil {
+		now, err := headOf(raw)
+		if err != nil {
 			return out, err
 		}
 		was, seen := known[now.key()]
 		delete(known, now.key())
-		if seen && was.uid != now.Metadata.UID {
+		if seen && was.uid != now.UID {
 			out = append(out, removed(of, was.raw))
 			seen = false
 		}
 		h.keep(of, &now, raw)
 		switch {
-		case seen && was.version != now.Metadata.ResourceVersion:
+		case seen && was.version != now.ResourceVersion:
 			out = append(out, changed(of, was.raw, raw)...)
-		case !seen && (began || late && !now.Metadata.CreationTimestamp.Before(h.begun)):
+		case !seen && (began || late && !now.CreationTimestamp.Before(h.begun)):
 			out = append(out, created(of, &now))
 		}
 	}
@@ -111,13 +134,13 @@ func (h *history) listedEvents(of resource, items []json.RawMessage) ([]Entry, e
 	known := h.objects[of]
 	h.objects[of] = make(map[string]state, len(items))
 	for _, raw := range items {
-		var now head
-		if err := json.Unmarshal(raw, &now); err != nil {
+		now, err := headOf(raw)
+		if err != nil {
 			failed = err
 			continue
 		}
 		h.keep(of, &now, raw)
-		if was, ok := known[now.key()]; ok && was.version == now.Metadata.ResourceVersion {
+		if was, ok := known[now.key()]; ok && was.version == now.ResourceVersion {
 			continue
 		}
 		entries, err := reported(raw, &now)
@@ -134,8 +157,8 @@ func (h *history) listedEvents(of resource, items []json.RawMessage) ([]Entry, e
 
 // seen takes an event of a watch.
 func (h *history) seen(of resource, kind string, raw json.RawMessage) ([]Entry, error) {
-	var now head
-	if err := json.Unmarshal(raw, &now); err != nil {
+	now, err := headOf(raw)
+	if err != nil {
 		return nil, err
 	}
 	was, known := h.objects[of][now.key()]
@@ -146,21 +169,21 @@ func (h *history) seen(of resource, kind string, raw json.RawMessage) ([]Entry, 
 		}
 		return []Entry{removed(of, raw)}, nil
 	}
-	if known && was.uid == now.Metadata.UID && was.version == now.Metadata.ResourceVersion {
+	if known && was.uid == now.UID && was.version == now.ResourceVersion {
 		return nil, nil // it was listed already
 	}
 	h.keep(of, &now, raw)
 	switch {
 	case of.events():
 		return reported(raw, &now)
-	case !known || was.uid != now.Metadata.UID:
+	case !known || was.uid != now.UID:
 		return []Entry{created(of, &now)}, nil
 	}
 	return changed(of, was.raw, raw), nil
 }
 
 func (h *history) keep(of resource, now *head, raw []byte) {
-	kept := state{uid: now.Metadata.UID, version: now.Metadata.ResourceVersion}
+	kept := state{uid: now.UID, version: now.ResourceVersion}
 	if !of.events() {
 		kept.raw = raw
 	}
@@ -171,9 +194,9 @@ func (h *history) keep(of resource, now *head, raw []byte) {
 }
 
 func created(of resource, now *head) Entry {
-	e := Entry{Object: now.object(of), Verb: Create, Owners: now.Metadata.OwnerReferences,
-		ResourceVersion: now.Metadata.ResourceVersion}
-	e.setWriters(now.Metadata.ManagedFields)
+	e := Entry{Object: now.object(of), Verb: Create, Owners: now.OwnerReferences,
+		ResourceVersion: now.ResourceVersion}
+	e.setWriters(now.ManagedFields)
 	for _, o := range e.Owners {
 		if o.Controller {
 			e.Why = "controlled by " + o.Kind + " " + o.Name
@@ -183,25 +206,22 @@ func created(of resource, now *head) Entry {
 }
 
 func removed(of resource, raw []byte) Entry {
-	var last head
-	_ = json.Unmarshal(raw, &last) // it was read before
-	return Entry{Object: last.object(of), Verb: Delete, Writers: []Writer{apiServer}, Owners: last.Metadata.OwnerReferences,
-		ResourceVersion: last.Metadata.ResourceVersion}
+	last, _ := headOf(raw) // it was read before
+	return Entry{Object: last.object(of), Verb: Delete, Writers: []Writer{apiServer}, Owners: last.OwnerReferences,
+		ResourceVersion: last.ResourceVersion}
 }
 
 // changed compares two versions of an object. One that differs in nothing but its version is an entry, too.
 func changed(of resource, before, after []byte) []Entry {
-	var old, now head
+	old, _ := headOf(before) // both were read before
+	now, _ := headOf(after)
 	was, is := decode(before), decode(after)
-	if json.Unmarshal(before, &old) != nil || json.Unmarshal(after, &now) != nil || was == nil || is == nil {
-		return nil // both were read before
-	}
 	changes := diff(was, is)
-	e := Entry{Object: now.object(of), Verb: Update, Owners: now.Metadata.OwnerReferences,
-		ResourceVersion: now.Metadata.ResourceVersion}
+	e := Entry{Object: now.object(of), Verb: Update, Owners: now.OwnerReferences,
+		ResourceVersion: now.ResourceVersion}
 	e.Fields, e.MoreFields = fieldsOf(changes, of.group == "" && of.kind == "Secret")
 	e.Why = why(is, changes)
-	e.setWriters(writersOf(old.Metadata.ManagedFields, now.Metadata.ManagedFields, changes))
+	e.setWriters(writersOf(old.ManagedFields, now.ManagedFields, changes))
 	for _, c := range changes {
 		switch path := pathOf(c.path); {
 		case path == "metadata.deletionTimestamp" && c.from == nil:
@@ -284,7 +304,7 @@ func reported(raw []byte, now *head) ([]Entry, error) {
 	about := Object{Group: group, Kind: r.InvolvedObject.Kind, Namespace: r.InvolvedObject.Namespace,
 		Name: r.InvolvedObject.Name, UID: r.InvolvedObject.UID}
 	return []Entry{{Object: about, Verb: Event, Writers: []Writer{{Manager: program(writer)}}, Why: text,
-		ResourceVersion: now.Metadata.ResourceVersion}}, nil
+		ResourceVersion: now.ResourceVersion}}, nil
 }
 
 // program is the component that writes under a name: the scheduler reports by that of its default profile.

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,29 +9,11 @@ import (
 
 // managed is an entry of managed fields.
 type managed struct {
-	Manager     string         `json:"manager"`
-	Operation   string         `json:"operation"`
-	Subresource string         `json:"subresource"`
-	Time        string         `json:"time"`
-	Fields      map[string]any `json:"fieldsV1"`
-	raw         string         // fieldsV1 as it came
-}
-
-// UnmarshalJSON keeps the fields as they came, too, for comparison.
-func (m *managed) UnmarshalJSON(text []byte) error {
-	var w struct {
-		Manager     string          `json:"manager"`
-		Operation   string          `json:"operation"`
-		Subresource string          `json:"subresource"`
-		Time        string          `json:"time"`
-		Fields      json.RawMessage `json:"fieldsV1"`
-	}
-	if err := json.Unmarshal(text, &w); err != nil {
-		return err
-	}
-	*m = managed{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource, Time: w.Time,
-		raw: string(w.Fields)}
-	return nil
+	Manager     string          `json:"manager"`
+	Operation   string          `json:"operation"`
+	Subresource string          `json:"subresource"`
+	Time        string          `json:"time"`
+	Fields      json.RawMessage `json:"fieldsV1"`
 }
 
 func (m *managed) writer() Writer {
@@ -39,12 +22,8 @@ func (m *managed) writer() Writer {
 
 // owns tells whether the manager owns the field of a path, or what it is in, or what is in it.
 func (m *managed) owns(path []step) bool {
-	if m.Fields == nil && m.raw != "" {
-		if json.Unmarshal([]byte(m.raw), &m.Fields) != nil {
-			return false
-		}
-	}
-	return ownsIn(m.Fields, path)
+	var set map[string]any
+	return json.Unmarshal(m.Fields, &set) == nil && ownsIn(set, path)
 }
 
 func ownsIn(set map[string]any, path []step) bool {
@@ -125,4 +104,4 @@ func (m *managed) sameManager(o managed) bool {
 
 func (m *managed) sameTime(o managed) bool { return m.sameManager(o) && m.Time == o.Time }
 
-func (m *managed) sameFields(o managed) bool { return m.sameTime(o) && m.raw == o.raw }
+func (m *managed) sameFields(o managed) bool { return m.sameTime(o) && bytes.Equal(m.Fields, o.Fields) }
