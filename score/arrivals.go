@@ -61,7 +61,9 @@ func (a *arrivals) put(what arrival) {
 	}
 	a.queue = append(a.queue, what)
 	a.bytes += what.size()
-	a.changed.Broadcast()
+	if len(a.queue) == 1 {
+		a.changed.Broadcast()
+	}
 }
 
 // take waits for arrivals and returns all there are; ok is false when there will be none.

@@ -73,7 +73,8 @@
       const lost = gaps.filter(g => g.lost).length;
       out.push("watches of " + new Set(gaps.map(g => g.resource)).size + " resources were interrupted between " +
         timeOf(gaps.reduce((m, g) => Math.min(m, g.from), Infinity)) + " and " +
-        timeOf(gaps.reduce((m, g) => Math.max(m, g.to), 0)) + (lost ? ", " + lost + " could not go on without a list" : ""));
+        timeOf(gaps.reduce((m, g) => Math.max(m, g.to), 0)) +
+        (lost ? ", " + lost + " could not go on without a list" : ""));
     }
     for (const [name, why] of Object.entries(score.unwatched || {})) out.push("not watched: " + name + ": " + why);
     return out;
@@ -84,7 +85,8 @@
   function drawLanes() {
     $("lanes").replaceChildren(...lanes.map((lane, i) => {
       const e = make("span", "lane", lane);
-      e.style.left = laneX(i) + (laneWidth - nameWidth) / 2 + "px"; // names are wider than lanes: neighbours differ in height
+      e.style.left = laneX(i) + (laneWidth - nameWidth) / 2 + "px";
+      // Names are wider than lanes: neighbours differ in height.
       e.style.top = i % 2 ? "20px" : "3px";
       e.title = lane;
       return e;
@@ -126,14 +128,20 @@
   function choose(e) {
     chosen = e;
     const detail = [make("h2", "", e.verb + " " + nameOf(e.object))];
-    detail.push(make("p", "", timeOf(e.at) + " after the beginning" + (e.resourceVersion ? ", version " + e.resourceVersion : "")));
+    detail.push(make("p", "", timeOf(e.at) + " after the beginning" +
+      (e.resourceVersion ? ", version " + e.resourceVersion : "")));
     for (const w of e.writers || []) {
       detail.push(make("p", "", "by " + w.manager + (w.subresource ? " on " + w.subresource : "") +
         (w.operation ? " (" + w.operation + ")" : "")));
     }
     if (e.why) detail.push(make("p", "why", "Why: " + e.why));
-    if (e.missed) detail.push(make("p", "", "It was found by listing, after its watch had ended: it took place some time before, perhaps in several steps."));
-    for (const o of e.owners || []) detail.push(make("p", "", (o.controller ? "controlled by " : "owned by ") + o.kind + " " + o.name));
+    if (e.missed) {
+      detail.push(make("p", "", "It was found by listing, after its watch had ended: it took place some time before, " +
+        "perhaps in several steps."));
+    }
+    for (const o of e.owners || []) {
+      detail.push(make("p", "", (o.controller ? "controlled by " : "owned by ") + o.kind + " " + o.name));
+    }
     if (e.fields) {
       const table = make("table", "fields");
       for (const f of e.fields) {
@@ -156,7 +164,9 @@
   function tree() {
     const nodes = new Map();
     const node = (id, name, kind) => {
-      if (!nodes.has(id)) nodes.set(id, { id, name, kind, owned: new Set(), owner: false, writers: new Map(), gone: false, count: 0 });
+      if (!nodes.has(id)) {
+        nodes.set(id, { id, name, kind, owned: new Set(), owner: false, writers: new Map(), gone: false, count: 0 });
+      }
       return nodes.get(id);
     };
     for (const e of entries) {
@@ -185,7 +195,8 @@
 
   function drawOwners() {
     const limit = 500;
-    const roots = tree().filter(n => !n.owner && wanted(n)).sort((a, b) => b.owned.size - a.owned.size || (a.name < b.name ? -1 : 1));
+    const roots = tree().filter(n => !n.owner && wanted(n))
+      .sort((a, b) => b.owned.size - a.owned.size || (a.name < b.name ? -1 : 1));
     const list = make("ul");
     const draw = (n, path) => {
       const item = make("li");

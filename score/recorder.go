@@ -61,7 +61,7 @@ func Record(ctx context.Context, config *rest.Config, o Options) (*Recorder, err
 	r := &Recorder{started: time.Now(), limit: o.MaxEntries, clients: clients, cancel: cancel, arrivals: newArrivals(),
 		rescan: make(chan struct{}, 1), more: make(chan struct{}), unwatched: map[string]string{},
 		followed: map[resource]*follower{}}
-	r.analysis.Go(r.analyze)
+	r.analysis.Go(func() { r.analyze(running) })
 	if err := r.start(ctx, running); err != nil {
 		r.Stop()
 		return nil, fmt.Errorf("record: %w", err)
@@ -196,16 +196,12 @@ func (r *Recorder) part(entries []Entry) part {
 // since is the time of the recording, in ms.
 func (r *Recorder) since(t time.Time) float64 { return float64(t.Sub(r.started).Microseconds()) / 1000 }
 
-// add takes entries that arrived at a time.
-func (r *Recorder) add(at time.Time, entries []Entry) {
+func (r *Recorder) add(entries []Entry) {
 	if len(entries) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range entries {
-		entries[i].At = r.since(at)
-	}
 	r.entries = append(r.entries, entries...)
 	if len(r.entries) > r.limit {
 		excess := len(r.entries) - r.limit
@@ -225,24 +221,34 @@ func (r *Recorder) addGap(g Gap) {
 // mayHaveResources are the kinds whose objects tell that resources came or went.
 var mayHaveResources = []string{"CustomResourceDefinition", "APIService"}
 
-// analyze makes entries of what arrives.
-func (r *Recorder) analyze() {
+// gather is how long arrivals are gathered before they are analyzed: to wake up for each would cost more than to analyze
+// it.
+const gather = 20 * time.Millisecond
+
+// analyze makes entries of what arrives, until no more will.
+func (r *Recorder) analyze(ctx context.Context) {
 	h := newHistory(r.started)
 	for {
 		batch, ok := r.arrivals.take()
 		if !ok {
 			return
 		}
+		var all []Entry
 		for _, a := range batch {
 			entries, err := a.read(h)
 			if err != nil {
 				r.note(a.of, err)
 			}
-			r.add(a.at, entries)
+			for i := range entries {
+				entries[i].At = r.since(a.at)
+			}
+			all = append(all, entries...)
 			if len(entries) > 0 && slices.Contains(mayHaveResources, a.of.kind) {
 				r.scanSoon()
 			}
 		}
+		r.add(all)
+		pause(ctx, gather)
 	}
 }
 

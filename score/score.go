@@ -4,7 +4,6 @@ package score
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -136,7 +135,7 @@ func Load(file string) (*Score, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if s.APIVersion != APIVersion || s.Kind != Kind {
-		return nil, fmt.Errorf("%s: %w", file, errors.New("not a score: apiVersion and kind must be "+APIVersion+" and "+Kind))
+		return nil, fmt.Errorf("%s: not a score: apiVersion and kind must be %s and %s", file, APIVersion, Kind)
 	}
 	return s, nil
 }

@@ -43,8 +43,8 @@ func ownsIn(set map[string]any, path []step) bool {
 	return false
 }
 
-// is tells whether an item of a list may be the one that a key of managed fields names. Items that the diff identifies in
-// another way than managed fields may be any.
+// is tells whether an item of a list may be the one that a key of managed fields names. Items that the diff identifies
+// in another way than managed fields may be any.
 func (s step) is(name string) bool {
 	text, ok := strings.CutPrefix(name, "k:")
 	if !ok {
@@ -73,7 +73,8 @@ func writersOf(before, after []managed, changes []change) []managed {
 		i := slices.IndexFunc(before, m.sameManager)
 		return i >= 0 && reshaped(m) && slices.ContainsFunc(changes, func(c change) bool { return before[i].owns(c.path) })
 	}
-	for i, rule := range []func(managed) bool{wrote, func(m managed) bool { return reshaped(m) && owns(m) }, owns, lost} {
+	gained := func(m managed) bool { return reshaped(m) && owns(m) }
+	for i, rule := range []func(managed) bool{wrote, gained, owns, lost} {
 		found := matching(after, rule)
 		if i > 0 { // others may own the same fields, or have lost them to the writer
 			found = latest(found)

@@ -27,9 +27,10 @@ func (a *app) score() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score -- COMMAND [ARGUMENT...]",
 		Short: "Record who wrote what in the cluster while a command runs, and why",
-		Long: `Record who wrote what in the cluster while a command runs, and why: every change of every object of any kind, custom
-resources included, in all namespaces. Any cluster can be recorded, as it is only watched: managed fields tell the
-writers. The command finds the cluster by KUBECONFIG. The recording goes on when watches are lost and API servers are killed; what was found by listing says so.
+		Long: `Record who wrote what in the cluster while a command runs, and why: every change of every object of any
+kind, custom resources included, in all namespaces. Any cluster can be recorded, as it is only watched: managed fields
+tell the writers. The command finds the cluster by KUBECONFIG. The recording goes on when watches are lost and API
+servers are killed; what was found by listing says so.
 
 The result is a page that needs nothing else, with the sequence and the graph of owners, or JSON, by the ends of the
 files' names. The exit code is the command's.`,
@@ -137,9 +138,9 @@ func (a *app) compareScores() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare FIRST.json SECOND.json",
 		Short: "Tell in what two scores differ",
-		Long: `Tell in what two scores differ, object by object: objects that only one has, who wrote them, how often and in which
-order, the reasons of events, and durations that are more than twice as long. Generated parts of names are not
-compared.`,
+		Long: `Tell in what two scores differ, object by object: objects that only one has, who wrote them, how often and
+in which order, the reasons of events, and durations that are more than twice as long. Generated parts of names are
+not compared.`,
 		Example: `  quintet score compare before.json after.json
   quintet score compare before.json after.json --output html > difference.html
   quintet score compare before.json after.json --output json --ignore Lease,Node`,

@@ -24,9 +24,9 @@ func (a *app) watch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show who writes what in the cluster, and why, as it happens",
-		Long: `Show who writes what in the cluster, and why, as it happens, until it is interrupted: a line per change, or, with --web,
-a page with the sequence and the graph of owners. The page is served on 127.0.0.1 alone, at an address that can't be
-guessed. Any cluster can be watched.`,
+		Long: `Show who writes what in the cluster, and why, as it happens, until it is interrupted: a line per change, or,
+with --web, a page with the sequence and the graph of owners. The page is served on 127.0.0.1 alone, at an address that
+can't be guessed. Any cluster can be watched.`,
 		Example: `  quintet watch
   quintet watch --web
   quintet watch --web --port 8090 --kubeconfig other.conf`,
