@@ -92,6 +92,7 @@ func sections() []section {
 		{name: "api", run: api, any: true},
 		{name: "crowd", run: crowd, any: true},
 		{name: "three-servers", run: several, any: true},
+		{name: "record", run: record, any: true},
 		{name: "in-process", run: inProcess},
 		{name: "scale", run: scaleInMemory},
 		{name: "scale-etcd", run: scaleOnEtcd},

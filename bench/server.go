@@ -197,15 +197,23 @@ func (r *rig) clients(s *apiServer, n int) ([]*kubernetes.Clientset, error) {
 }
 
 func (r *rig) client(s *apiServer, contentType string) (*kubernetes.Clientset, error) {
+	config, err := r.config(s, contentType)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func (r *rig) config(s *apiServer, contentType string) (*rest.Config, error) {
 	admin, err := r.ca.Client("bench", "system:masters")
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(&rest.Config{
+	return &rest.Config{
 		Host:            s.url,
 		QPS:             -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: r.ca.Cert, CertData: admin.Cert, KeyData: admin.Key},
 		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType},
 		Dial:            (&net.Dialer{}).DialContext, // a dialer of its own keeps client-go from sharing the connection
-	})
+	}, nil
 }

@@ -132,6 +132,7 @@ func (c *Config) client() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	config = kubeconfig.AddUserAgent(config, "cloud-provider", "cloud-provider")
 	config.Burst = 40
 	config.ContentConfig = rest.ContentConfig{
 		ContentType:        runtime.ContentTypeProtobuf,

@@ -16,7 +16,12 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/internal/kubeconfig"
 )
+
+// program is what the managed fields of all controllers name.
+const program = "kube-controller-manager"
 
 // tokenSeconds is how long a controller's token is good for; it is renewed before that.
 const tokenSeconds = 3600
@@ -33,11 +38,11 @@ type clients struct {
 
 func newClients(root *rest.Config, measure transport.WrapperFunc, clock clock.PassiveClock,
 	perAccount bool) (*clients, error) {
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(root), "kube-controller-manager"))
+	client, err := kubernetes.NewForConfig(kubeconfig.AddUserAgent(rest.CopyConfig(root), program, program))
 	if err != nil {
 		return nil, err
 	}
-	unlimited := rest.AddUserAgent(rest.CopyConfig(root), "tokens")
+	unlimited := kubeconfig.AddUserAgent(rest.CopyConfig(root), program, "tokens")
 	unlimited.QPS = -1 // there are as many requests as controllers
 	tokens, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
@@ -50,7 +55,7 @@ func newClients(root *rest.Config, measure transport.WrapperFunc, clock clock.Pa
 // config returns the client configuration with the identity of the service account.
 func (c *clients) config(account string) *rest.Config {
 	if !c.perAccount {
-		return rest.AddUserAgent(rest.CopyConfig(c.root), account)
+		return kubeconfig.AddUserAgent(rest.CopyConfig(c.root), program, account)
 	}
 	config := rest.AnonymousClientConfig(c.root)
 	config.QPS, config.Burst = c.root.QPS, c.root.Burst
@@ -59,7 +64,7 @@ func (c *clients) config(account string) *rest.Config {
 		return transport.ResettableTokenSourceWrapTransport(tokens)(next)
 	})
 	config.Wrap(c.measure)
-	return rest.AddUserAgent(config, account)
+	return kubeconfig.AddUserAgent(config, program, account)
 }
 
 // tokenSource requests tokens of a service account in kube-system, which it creates if it is missing.

@@ -33,6 +33,7 @@ import (
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/health"
+	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -144,7 +145,7 @@ func (m *Manager) elect(ctx context.Context) error {
 		defer m.leading.WithLabelValues(name).Set(0)
 		return m.lead(ctx, root)
 	}
-	config := rest.AddUserAgent(rest.CopyConfig(root), "leader-election")
+	config := kubeconfig.AddUserAgent(rest.CopyConfig(root), program, "leader-election")
 	config.Timeout = m.config.LeaderElection.RenewDeadline // a renewal that hangs must not outlast the lease
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -151,5 +151,5 @@ func (c *Config) client() (kubernetes.Interface, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = 50, 100
-	return kubernetes.NewForConfig(rest.AddUserAgent(config, c.DriverName))
+	return kubernetes.NewForConfig(kubeconfig.AddUserAgent(config, "csi-driver", c.DriverName))
 }

@@ -16,8 +16,8 @@ const (
 	// relayed marks the packets that were held back already.
 	relayed = 0x51
 	// parts is what a loss is counted in.
-	parts = 1_000_000
-	register   = 1
+	parts    = 1_000_000
+	register = 1
 )
 
 // Offsets in Ethernet and IP headers.

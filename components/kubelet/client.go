@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/core/v1"
 	nodelisters "k8s.io/client-go/listers/node/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"quintet.dev/quintet/components/kubelet/fleet"
@@ -94,7 +93,7 @@ func (k *Kubelet) client(ctx context.Context, group *errgroup.Group) (kubernetes
 		return nil, err
 	}
 	config.Burst = int(k.config.KubeAPIBurst)
-	config = rest.AddUserAgent(config, "kubelet")
+	config = kubeconfig.AddUserAgent(config, "kubelet", "kubelet")
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)

@@ -158,7 +158,7 @@ func (c *Config) connection() (*rest.Config, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = 20, 40
-	return rest.AddUserAgent(config, "metrics-server"), nil
+	return kubeconfig.AddUserAgent(config, "metrics-server", "metrics-server"), nil
 }
 
 // kubelets is the connection to kubelets, which have the identity and the authorities of the API server's where nothing

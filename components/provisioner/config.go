@@ -91,6 +91,7 @@ func newClient(file string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	config = kubeconfig.AddUserAgent(config, "volume-provisioner", "volume-provisioner")
 	config.Burst = 100
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

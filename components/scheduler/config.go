@@ -169,8 +169,8 @@ func (c *Config) connect() error {
 		}
 		config = loaded
 	}
-	c.connection = rest.AddUserAgent(rest.CopyConfig(config), "kube-scheduler")
-	config = rest.AddUserAgent(rest.CopyConfig(config), "kube-scheduler")
+	c.connection = kubeconfig.AddUserAgent(rest.CopyConfig(config), "kube-scheduler", "kube-scheduler")
+	config = kubeconfig.AddUserAgent(rest.CopyConfig(config), "kube-scheduler", "kube-scheduler")
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.QPS, config.Burst = -1, 0

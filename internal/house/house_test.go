@@ -132,7 +132,7 @@ func TestComponentsStandAlone(t *testing.T) {
 // TestAnyClusterIsServed: what works on any cluster knows nothing of Quintet.
 func TestAnyClusterIsServed(t *testing.T) {
 	for _, f := range files(t) {
-		for _, own := range []string{"conformance", "why"} {
+		for _, own := range []string{"conformance", "why", "score"} {
 			for _, imported := range f.imports {
 				dir, ok := strings.CutPrefix(imported, module+"/")
 				if within(f.dir, own) && ok && !within(dir, own) {

@@ -20,6 +20,7 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/objects"
 	"quintet.dev/quintet/components/kubelet/source"
+	"quintet.dev/quintet/internal/kubeconfig"
 )
 
 // nodeUser and nodeGroup are what the API server knows a node by
@@ -98,7 +99,7 @@ func (f *Fleet) begin() error {
 	if err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}
-	f.config = rest.AddUserAgent(rest.CopyConfig(config), "kubelet")
+	f.config = kubeconfig.AddUserAgent(rest.CopyConfig(config), "kubelet", "kubelet")
 	f.config.QPS = -1
 	if f.client, err = kubernetes.NewForConfig(f.config); err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
