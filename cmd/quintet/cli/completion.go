@@ -22,7 +22,8 @@ func (a *app) addCompletion(root *cobra.Command) {
 	flags := map[string]map[string]completer{
 		"up": {
 			"image": components("="), "args": components("="), "without": components(""),
-			"with":  fixed(string(cluster.MetricsServer), string(cluster.CSIDriver), string(cluster.Registry)),
+			"with": fixed(string(cluster.MetricsServer), string(cluster.CSIDriver), string(cluster.DeviceDriver),
+				string(cluster.Registry)),
 			"store": fixed(string(cluster.Memory), string(cluster.EmbeddedEtcd)), "ip-family": families(),
 		},
 	}
