@@ -38,7 +38,8 @@ func (c *config) ownImages() []Component {
 	return own
 }
 
-// builtImage is the image of a component that a running cluster turns out to need, which is built if the engine lacks it.
+// builtImage is the image of a component that a running cluster turns out to need, which is built if the engine lacks
+// it.
 func (c *config) builtImage(ctx context.Context, component Component) (string, error) {
 	notice := func(text string) { c.progress(Event{Notice: text}) }
 	refs, err := containers.BuildImages(ctx, []string{string(component)}, false, notice)

@@ -64,8 +64,8 @@ type Cluster struct {
 // Start brings a cluster up and returns when it can run pods: its API server is ready, the default service account
 // exists, and every node is ready. What a failed start made is removed.
 //
-// Images that the cluster runs from are built first if the Docker engine lacks them, which takes minutes the first time;
-// see package images. The rest takes at most the time of WithTimeout.
+// Images that the cluster runs from are built first if the Docker engine lacks them, which takes minutes the first
+// time; see package images. The rest takes at most the time of WithTimeout.
 func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 	return launch(ctx, newConfig(randomName()), opts)
 }

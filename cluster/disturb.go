@@ -95,7 +95,8 @@ func (c *Cluster) FillDisk(ctx context.Context, m *Member, free int64) (Heal, er
 		return nil, fmt.Errorf("%s: %d bytes can't be left", what, free)
 	}
 	if kept := c.Member(diskOf(m.name)); kept.missing != nil {
-		return nil, fmt.Errorf("%s: %w: it is the machine's; WithDiskSize gives etcd members in containers disks of their own",
+		return nil, fmt.Errorf("%s: %w: it is the machine's; WithDiskSize gives etcd members in containers disks of their "+
+			"own",
 			what, ErrUnsupported)
 	}
 	return c.inject(ctx, m, what, backend.Member{DataFrom: diskOf(m.name), Network: backend.NetworkNone,
@@ -107,7 +108,8 @@ type networked interface {
 	NetworkAddresses(ctx context.Context) (ips []string, hardware string, err error)
 }
 
-var errNoNetwork = fmt.Errorf("%w: members of this process have no network of their own; requests are disturbed WithFaults",
+var errNoNetwork = fmt.Errorf("%w: members of this process have no network of their own; requests are disturbed "+
+	"WithFaults",
 	ErrUnsupported)
 
 func (c *Cluster) disturb(ctx context.Context, m *Member, what string, args ...string) (Heal, error) {

@@ -25,7 +25,8 @@ type Component string
 // cluster's network. MetricsServer serves metrics.k8s.io; a cluster has it only WithMetricsServer. CSIDriver is a CSI
 // driver in pods; a cluster has it only WithCSIDriver. VolumeProvisioner makes the volumes of the default StorageClass,
 // which comes and goes with it. DeviceDriver is a driver of
-// devices in pods; a cluster has it only WithDeviceDriver. Registry keeps images for the nodes; a cluster has it only WithRegistry.
+// devices in pods; a cluster has it only WithDeviceDriver. Registry keeps images for the nodes; a cluster has it only
+// WithRegistry.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"

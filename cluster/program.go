@@ -21,9 +21,9 @@ import (
 )
 
 // Program runs as a member of a cluster, inside this process, until ctx ends. It returns after everything that it
-// started ended. An error, a panic of its goroutine, and nil before the end of ctx end the member: its log and its State
-// tell why, and a start that waits for it fails with that. A member that ended is not started again by itself, as none
-// is; Member.Start and Member.Restart call the program again with the same Env and an open Listener.
+// started ended. An error, a panic of its goroutine, and nil before the end of ctx end the member: its log and its
+// State tell why, and a start that waits for it fails with that. A member that ended is not started again by itself, as
+// none is; Member.Start and Member.Restart call the program again with the same Env and an open Listener.
 type Program func(ctx context.Context, env Env) error
 
 // Env is what a Program has of its cluster: all that the component in whose place it runs would get. The clients of ctx
@@ -71,13 +71,14 @@ func (e Env) Flag(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// WithProgram runs a Go value of this process as each member of a component: in a cluster in process in the place of the
-// component, and in one of containers beside them. There the API is reached at its published address, and what
+// WithProgram runs a Go value of this process as each member of a component: in a cluster in process in the place of
+// the component, and in one of containers beside them. There the API is reached at its published address, and what
 // containers must reach (Etcd, APIServer, APIBalancer, MetricsServer, and the kubelets of Node) listens on this
 // machine's address on the cluster's network. In the place of Node it is the kubelet of every node; the nodes are then
 // hollow, on either rung: there is no pod network, and what belongs to it is left out.
 //
-// Components that are a part of their node or of the cluster's network can't be programs in containers: Start says which.
+// Components that are a part of their node or of the cluster's network can't be programs in containers: Start says
+// which.
 func WithProgram(component Component, program Program) Option {
 	return func(c *config) error {
 		if err := known(component); err != nil {
@@ -158,8 +159,9 @@ func (c *config) whyNoProgram(component Component) error {
 var whereItBelongs = map[Component]error{
 	Routes: errors.New("in a cluster of containers it sets the routes of API servers' containers and of nodes; " +
 		"take WithImage"),
-	KubeProxy:     errors.New("in a cluster of containers it sets up the network of its node; take WithImage"),
-	NetworkPolicy: errors.New("in a cluster of containers it sets up the network of its node; leave it out and deploy another"),
+	KubeProxy: errors.New("in a cluster of containers it sets up the network of its node; take WithImage"),
+	NetworkPolicy: errors.New("in a cluster of containers it sets up the network of its node; leave it out and deploy " +
+		"another"),
 	DNS:           errors.New("in a cluster of containers it runs in pods; take WithImage"),
 	CSIDriver:     errors.New("in a cluster of containers it runs in pods; take WithImage"),
 	CloudProvider: errors.New("in a cluster of containers it is a router on the cluster's network; take WithImage"),
@@ -200,7 +202,8 @@ type host struct {
 func (h *host) env(ctx context.Context, p inprocess.Process) (Env, error) {
 	component := Component(p.Member.Component)
 	env := Env{Component: component, Name: p.Member.Name, Args: slices.Clone(p.Member.Args), Dir: p.Dir,
-		Listener: p.Listener, Log: p.Log, Logger: klog.FromContext(ctx), Clock: h.shifts.clock(p.Member.Name, h.clocks.of(component)),
+		Listener: p.Listener, Log: p.Log, Logger: klog.FromContext(ctx), Clock: h.shifts.clock(p.Member.Name,
+			h.clocks.of(component)),
 		moves: h.clocks.move()}
 	if component == Node {
 		env.Node = p.Member.Name

@@ -42,28 +42,29 @@ func TestProgramOfEachComponent(t *testing.T) {
 	for _, component := range []Component{Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Node,
 		VolumeProvisioner, MetricsServer} {
 		calls[component] = &atomic.Int32{}
-		opts = append(opts, WithArgs(component, "--v=2"), WithProgram(component, counted(calls[component], func(env Env) error {
-			level, _ := env.Flag("v")
-			_, absent := env.Flag("no-such-flag")
-			switch info, err := os.Stat(env.Dir); {
-			case err != nil || !info.IsDir():
-				return fmt.Errorf("directory %s: %w", env.Dir, err)
-			case env.Component != component || !strings.HasSuffix(env.Dir, env.Name):
-				return fmt.Errorf("%s %s in %s", env.Component, env.Name, env.Dir)
-			case (env.Node != "") != (component == Node):
-				return fmt.Errorf("node %q", env.Node)
-			case (env.RESTConfig != nil) != client[component] || (env.Kubeconfig != "") != client[component]:
-				return fmt.Errorf("client configuration %v of %q", env.RESTConfig, env.Kubeconfig)
-			case (env.Listener != nil) != serves[component]:
-				return fmt.Errorf("listener %v", env.Listener)
-			case env.Clock == nil || level != "2" || absent:
-				return fmt.Errorf("clock %v, arguments %v", env.Clock, env.Args)
-			case component == Scheduler:
-				_, err := os.Stat(env.File("mine"))
-				return err
-			}
-			return nil
-		})))
+		opts = append(opts, WithArgs(component, "--v=2"), WithProgram(component, counted(calls[component],
+			func(env Env) error {
+				level, _ := env.Flag("v")
+				_, absent := env.Flag("no-such-flag")
+				switch info, err := os.Stat(env.Dir); {
+				case err != nil || !info.IsDir():
+					return fmt.Errorf("directory %s: %w", env.Dir, err)
+				case env.Component != component || !strings.HasSuffix(env.Dir, env.Name):
+					return fmt.Errorf("%s %s in %s", env.Component, env.Name, env.Dir)
+				case (env.Node != "") != (component == Node):
+					return fmt.Errorf("node %q", env.Node)
+				case (env.RESTConfig != nil) != client[component] || (env.Kubeconfig != "") != client[component]:
+					return fmt.Errorf("client configuration %v of %q", env.RESTConfig, env.Kubeconfig)
+				case (env.Listener != nil) != serves[component]:
+					return fmt.Errorf("listener %v", env.Listener)
+				case env.Clock == nil || level != "2" || absent:
+					return fmt.Errorf("clock %v, arguments %v", env.Clock, env.Args)
+				case component == Scheduler:
+					_, err := os.Stat(env.File("mine"))
+					return err
+				}
+				return nil
+			})))
 	}
 	c, kube := started(t, opts...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

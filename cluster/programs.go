@@ -30,8 +30,8 @@ type runner interface {
 }
 
 // programs are the components as they run in this process: the same flags, the same values. store is what API servers
-// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. nodes is what
-// kubelets share; it may be nil.
+// without etcd share; it lives as long as the cluster, so that a restarted server finds its objects again. nodes is
+// what kubelets share; it may be nil.
 func programs(store storage.Store, clocks clocks, nodes *fleet.Fleet) map[string]Program {
 	return map[string]Program{
 		"etcd": program(func(env Env) (runner, error) {

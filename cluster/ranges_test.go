@@ -73,7 +73,8 @@ func TestTooManyNodesAreRefused(t *testing.T) {
 		opts  []Option
 		want  string // "" for none
 	}{
-		{70000, nil, "70000 nodes: the pod addresses --cluster-cidr=10.128.0.0/9, cut into a /25 per node, are enough for 65536"},
+		{70000, nil, "70000 nodes: the pod addresses --cluster-cidr=10.128.0.0/9, cut into a /25 per node, are enough for " +
+			"65536"},
 		{5, []Option{manager("--cluster-cidr=10.1.0.0/22")},
 			"5 nodes: the pod addresses --cluster-cidr=10.1.0.0/22 of kube-controller-manager, " +
 				"cut into a /24 per node, are enough for 4"},
@@ -81,7 +82,8 @@ func TestTooManyNodesAreRefused(t *testing.T) {
 		{5, []Option{manager("--cluster-cidr=10.1.0.0/22", "--node-cidr-mask-size=25")}, ""},
 		{300, []Option{manager("--node-cidr-mask-size-ipv4=20")}, "cut into a /20 per node, are enough for 64"},
 		{300, []Option{manager("--cluster-cidr=10.1.0.0/22", "--allocate-node-cidrs=false")}, ""},
-		{3, []Option{manager("--cluster-cidr=fd00::/64")}, "--cluster-cidr=fd00::/64 of kube-controller-manager, cut into a /64 per node, are enough for 1"},
+		{3, []Option{manager("--cluster-cidr=fd00::/64")},
+			"--cluster-cidr=fd00::/64 of kube-controller-manager, cut into a /64 per node, are enough for 1"},
 		{3, []Option{manager("--cluster-cidr=10.0.0.0/28")}, "--cluster-cidr=10.0.0.0/28 has no range of /24 for a node"},
 		{3, []Option{manager("--cluster-cidr=x")}, "--cluster-cidr"},
 		{70000, []Option{Without(ControllerManager)}, "are enough for 65536"},

@@ -141,7 +141,8 @@ func gadgetDefinition() *apiextensionsv1.CustomResourceDefinition {
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}}}}
 }
 
-// TestRecordSurvivesTheAPIServer: what comes after a killed API server is recorded, and what was there before is no news.
+// TestRecordSurvivesTheAPIServer: what comes after a killed API server is recorded, and what was there before is no
+// news.
 func TestRecordSurvivesTheAPIServer(t *testing.T) {
 	for _, store := range []Store{Memory, EmbeddedEtcd} {
 		t.Run(string(store), func(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ShiftClock puts the clock of a member in this process forward by d, or back if d is negative, until it is healed: what
-// the member reads as the time is off, and its timers run as before, as on a machine whose clock was set. Shifts of one
-// member add up. It reaches components in process and programs (WithProgram) beside containers; a container has the time
-// of its host.
+// ShiftClock puts the clock of a member in this process forward by d, or back if d is negative, until it is healed:
+// what the member reads as the time is off, and its timers run as before, as on a machine whose clock was set. Shifts
+// of one member add up. It reaches components in process and programs (WithProgram) beside containers; a container has
+// the time of its host.
 func (c *Cluster) ShiftClock(_ context.Context, m *Member, d time.Duration) (Heal, error) {
 	if m.missing != nil {
 		return nil, m.missing

@@ -16,9 +16,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// Snapshot is a cluster at one moment: its objects, the authorities of its certificates and tokens, and the options that
-// it was started with. It does not change, and is safe for concurrent use. What ran in pods is not part of it: nodes
-// start the containers of the pods that they find, as machines do that were off.
+// Snapshot is a cluster at one moment: its objects, the authorities of its certificates and tokens, and the options
+// that it was started with. It does not change, and is safe for concurrent use. What ran in pods is not part of it:
+// nodes start the containers of the pods that they find, as machines do that were off.
 type Snapshot struct {
 	config *config
 	ids    *identities
@@ -59,8 +59,8 @@ func (c *Cluster) snapshot(ctx context.Context) (*Snapshot, error) {
 
 // Start starts another cluster that goes on from the snapshot, as Start does with the options of the cluster that it is
 // of, and then opts. It has a name and addresses of its own, the objects of the snapshot, and its users: tokens and
-// client certificates are good for both. Ports on this machine are not published again, and manifests not applied. Nodes
-// that it does not have are removed. A clock that tests move is shared, unless opts have another.
+// client certificates are good for both. Ports on this machine are not published again, and manifests not applied.
+// Nodes that it does not have are removed. A clock that tests move is shared, unless opts have another.
 func (s *Snapshot) Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 	config := s.config.forked()
 	config.name, config.from = randomName(), s
@@ -234,8 +234,8 @@ func (c *Cluster) removeOthers(ctx context.Context) error {
 	return nil
 }
 
-// moved tells why a Node object is still that of the cluster a snapshot was taken of: its addresses are not those of the
-// member.
+// moved tells why a Node object is still that of the cluster a snapshot was taken of: its addresses are not those of
+// the member.
 func (c *Cluster) moved(node *corev1.Node) error {
 	if c.config.from == nil || c.addressing == nil {
 		return nil

@@ -27,8 +27,8 @@ func (s *Snapshot) keep() map[string]*[]byte {
 	}
 }
 
-// Save writes the snapshot to a file, which only its owner may read, as it has the keys of the cluster and its secrets. A
-// snapshot of a store in memory can't be saved.
+// Save writes the snapshot to a file, which only its owner may read, as it has the keys of the cluster and its secrets.
+// A snapshot of a store in memory can't be saved.
 func (s *Snapshot) Save(path string) error {
 	if s.etcd == nil {
 		return errors.New("save snapshot: its objects lie in the memory of this process; only etcd's can be saved")

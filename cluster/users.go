@@ -43,8 +43,8 @@ func (c *Cluster) signer(ctx context.Context) (*certs.Authority, error) {
 	return ids.cluster, nil
 }
 
-// identities are the cluster's: those of client certificates and service accounts are kept by API servers, for processes
-// that did not start the cluster.
+// identities are the cluster's: those of client certificates and service accounts are kept by API servers, for
+// processes that did not start the cluster.
 func (c *Cluster) identities(ctx context.Context) (*identities, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()

@@ -31,7 +31,8 @@ func TestDisturbedParts(t *testing.T) {
 	}
 	works := func() {
 		t.Helper()
-		w.Eventually(func() error { _, err := request(5 * time.Second); return err }).Should(Succeed(), "a write after a fault")
+		w.Eventually(func() error { _, err := request(5 * time.Second); return err }).Should(Succeed(),
+			"a write after a fault")
 	}
 	heal := func(heal cluster.Heal, err error) func() {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 	"quintet.dev/quintet/cluster"
 )
 
-// TestSnapshots: a cluster of containers is saved, goes on in a second one beside it with pods that run there, and is put
-// back.
+// TestSnapshots: a cluster of containers is saved, goes on in a second one beside it with pods that run there, and is
+// put back.
 func TestSnapshots(t *testing.T) {
 	w := start(t, cluster.WithNodes(1))
 	w.createDeployment("kept", 2)

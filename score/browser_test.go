@@ -156,7 +156,8 @@ func (b *browser) wait(t *testing.T, expression string) {
 	t.Fatalf("%s is not true; the page is\n%s", expression, b.eval(t, "document.body.innerText"))
 }
 
-// TestPageInABrowser: many entries are shown, filtered and told of, and their owners are a tree. The page loads nothing.
+// TestPageInABrowser: many entries are shown, filtered and told of, and their owners are a tree. The page loads
+// nothing.
 func TestPageInABrowser(t *testing.T) {
 	s := of()
 	for i := range 5000 {
@@ -186,7 +187,8 @@ func TestPageInABrowser(t *testing.T) {
 			"spec.size\t1 → </script><b id=injected>"},
 		{"", `document.getElementById("injected") === null`, "true"},
 		{set("kind", "ReplicaSet"), `document.getElementById("shown").textContent`, "1 of 5001 entries"},
-		{set("kind", "") + ";" + set("writer", "operator"), `document.getElementById("shown").textContent`, "5000 of 5001 entries"},
+		{set("kind", "") + ";" + set("writer", "operator"), `document.getElementById("shown").textContent`,
+			"5000 of 5001 entries"},
 		{set("writer", "") + `; document.getElementById("show-owners").click()`,
 			`document.querySelector("#owners > ul > li > .object").textContent`, "ReplicaSet n/web"},
 		{"", `document.querySelectorAll("#owners > ul > li > ul > li").length`, "100"},

@@ -75,7 +75,8 @@ func TestCompareIsWrittenInAllForms(t *testing.T) {
 	if err := c.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 of 1 objects differ", "3 entries were dropped", "Pod n/<b>\n  only in the first score"} {
+	for _, want := range []string{"1 of 1 objects differ", "3 entries were dropped",
+		"Pod n/<b>\n  only in the first score"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

@@ -47,7 +47,8 @@ func TestHistoryOfAPod(t *testing.T) {
 		}
 		return summary(entries)
 	}
-	if first, err := h.listed(pods, []json.RawMessage{podText("old", "1", 1, time.Hour, "")}, false); err != nil || first != nil {
+	if first, err := h.listed(pods, []json.RawMessage{podText("old", "1", 1, time.Hour, "")}, false); err != nil ||
+		first != nil {
 		t.Errorf("what was there before is %v, %v", first, err)
 	}
 	for i, c := range []struct {
@@ -96,7 +97,8 @@ func TestListAfterALostWatch(t *testing.T) {
 
 func TestResourceThatComesLater(t *testing.T) {
 	h := newHistory(begun)
-	entries, err := h.listed(pods, []json.RawMessage{podText("old", "1", 1, time.Hour, ""), podText("new", "2", 2, 0, "")}, true)
+	entries, err := h.listed(pods, []json.RawMessage{podText("old", "1", 1, time.Hour, ""), podText("new", "2", 2, 0,
+		"")}, true)
 	if got := summary(entries); err != nil || got != "create new by me missed" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -105,7 +107,8 @@ func TestResourceThatComesLater(t *testing.T) {
 func eventText(name string, version, count int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"n","uid":"e-%s","resourceVersion":"%d"},`+
 		`"involvedObject":{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"n","name":"web","uid":"7"},`+
-		`"reason":"Made","message":"a pod","count":%d,"source":{"component":"default-scheduler"}}`, name, name, version, count))
+		`"reason":"Made","message":"a pod","count":%d,"source":{"component":"default-scheduler"}}`, name, name, version,
+		count))
 }
 
 func TestEventsAreAboutTheirObjects(t *testing.T) {
@@ -122,7 +125,8 @@ func TestEventsAreAboutTheirObjects(t *testing.T) {
 		t.Errorf("an event that expires is %v, %v", entries, err)
 	}
 	entries, err = h.listed(events, []json.RawMessage{eventText("before", 4, 2), eventText("other", 5, 1)}, false)
-	if want := "event web by kube-scheduler missed: Made: a pod (2 times)\nevent web by kube-scheduler missed: Made: a pod"; err != nil ||
+	if want := "event web by kube-scheduler missed: Made: a pod (2 times)\nevent web by kube-scheduler missed: Made: a " +
+		"pod"; err != nil ||
 		summary(entries) != want {
 		t.Errorf("%s, %v", summary(entries), err)
 	}
@@ -136,7 +140,8 @@ func TestTerminating(t *testing.T) {
 	raw := strings.Replace(string(podText("a", "1", 1, 0, "")), `"resourceVersion":"1"`,
 		`"resourceVersion":"2","deletionTimestamp":"2026-01-01T00:00:09Z","finalizers":["example.org/f"]`, 1)
 	entries, err := h.seen(pods, "MODIFIED", json.RawMessage(raw))
-	if want := "terminate a by kube-apiserver: deletion requested; the API does not tell by whom, finalizers example.org/f"; err != nil ||
+	if want := "terminate a by kube-apiserver: deletion requested; the API does not tell by whom, finalizers " +
+		"example.org/f"; err != nil ||
 		summary(entries) != want {
 		t.Errorf("%s, %v", summary(entries), err)
 	}

@@ -59,8 +59,11 @@ func TestLivePageIsForThisMachineAlone(t *testing.T) {
 		change      func(*http.Request)
 		want        int
 	}{
-		"page":          {http.MethodGet, live.URL(), nil, http.StatusOK},
-		"localhost":     {http.MethodGet, live.URL(), func(r *http.Request) { r.Host = "localhost" + r.Host[len("127.0.0.1"):] }, 200},
+		"page": {http.MethodGet, live.URL(), nil, http.StatusOK},
+		"localhost": {http.MethodGet, live.URL(), func(r *http.Request) {
+			r.Host = "localhost" +
+				r.Host[len("127.0.0.1"):]
+		}, 200},
 		"rebound":       {http.MethodGet, live.URL(), rebound, http.StatusMisdirectedRequest},
 		"rebound feed":  {http.MethodGet, live.URL() + "events", rebound, http.StatusMisdirectedRequest},
 		"without token": {http.MethodGet, root, nil, http.StatusNotFound},

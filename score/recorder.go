@@ -221,8 +221,8 @@ func (r *Recorder) addGap(g Gap) {
 // mayHaveResources are the kinds whose objects tell that resources came or went.
 var mayHaveResources = []string{"CustomResourceDefinition", "APIService"}
 
-// gather is how long arrivals are gathered before they are analyzed: to wake up for each would cost more than to analyze
-// it.
+// gather is how long arrivals are gathered before they are analyzed: to wake up for each would cost more than to
+// analyze it.
 const gather = 20 * time.Millisecond
 
 // analyze makes entries of what arrives, until no more will.

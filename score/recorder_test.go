@@ -37,7 +37,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.pods(w, r)
 	case "/api/v1/gadgets":
 		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"items":[%s]}`, podText("late", "9", 1, begun.Sub(time.Now().Add(time.Hour)), ""))
+			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"items":[%s]}`, podText("late", "9", 1,
+				begun.Sub(time.Now().Add(time.Hour)), ""))
 			return
 		}
 		w.WriteHeader(http.StatusOK)
@@ -47,7 +48,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "not for you"})
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+			Message: "not for you"})
 	}
 }
 
@@ -57,12 +59,14 @@ func (s *server) groups(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
 		return
 	}
-	_ = json.NewEncoder(w).Encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	_ = json.NewEncoder(w).Encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+		Versions: []string{"v1"}})
 }
 
 func (s *server) resources(w http.ResponseWriter) {
 	verbs := metav1.Verbs{"list", "watch"}
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: "v1",
 		APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Verbs: verbs},
 			{Name: "pods/status", Kind: "Pod", Verbs: verbs}, {Name: "widgets", Kind: "Widget", Verbs: verbs},
 			{Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}}}}
@@ -147,7 +151,8 @@ func await(t *testing.T, r *Recorder, n int) {
 }
 
 func newServer() *server {
-	return &server{version: 1, watches: make(chan chan string), listed: []json.RawMessage{podText("old", "1", 1, time.Hour, "")}}
+	return &server{version: 1, watches: make(chan chan string), listed: []json.RawMessage{podText("old", "1", 1,
+		time.Hour, "")}}
 }
 
 func TestRecorderGoesOnAfterLostWatches(t *testing.T) {
@@ -172,7 +177,10 @@ func TestRecorderGoesOnAfterLostWatches(t *testing.T) {
 	if got := summary(score.Entries); got != want {
 		t.Errorf("recorded\n%s\nwant\n%s", got, want)
 	}
-	if i := slices.IndexFunc(score.Gaps, func(g Gap) bool { return g.Lost && g.Resource == "pods" && g.To >= g.From }); i < 0 {
+	if i := slices.IndexFunc(score.Gaps, func(g Gap) bool {
+		return g.Lost && g.Resource == "pods" &&
+			g.To >= g.From
+	}); i < 0 {
 		t.Errorf("gaps: %+v", score.Gaps)
 	}
 	if why := score.Unwatched["widgets"]; len(score.Unwatched) != 1 || !strings.Contains(why, "not for you") {

@@ -37,20 +37,22 @@ func TestWritersAreFound(t *testing.T) {
 		path          []step
 		want          []string
 	}{
-		"another time":                         {me + "," + kcm1, me + "," + kcm2, status, []string{"kcm"}},
-		"new":                                  {me, me + "," + kcm1, status, []string{"kcm"}},
-		"within a second":                      {me + "," + kcm1, me + "," + kcm1, status, []string{"kcm"}},
-		"an item within a second":              {me + "," + kcm1, me + "," + kcm1, ready, []string{"kcm"}},
-		"another item":                         {me + "," + kcm1, me + "," + kcm1, other, nil},
-		"takes over":                           {me, meLess + "," + scaler, spec, []string{"hpa"}},
-		"takes over within a second":           {me + "," + labeler, meLess + "," + taker + "," + labeler, spec, []string{"hpa"}},
+		"another time":            {me + "," + kcm1, me + "," + kcm2, status, []string{"kcm"}},
+		"new":                     {me, me + "," + kcm1, status, []string{"kcm"}},
+		"within a second":         {me + "," + kcm1, me + "," + kcm1, status, []string{"kcm"}},
+		"an item within a second": {me + "," + kcm1, me + "," + kcm1, ready, []string{"kcm"}},
+		"another item":            {me + "," + kcm1, me + "," + kcm1, other, nil},
+		"takes over":              {me, meLess + "," + scaler, spec, []string{"hpa"}},
+		"takes over within a second": {me + "," + labeler, meLess + "," + taker + "," + labeler, spec,
+			[]string{"hpa"}},
 		"removes within a second":              {me + "," + labeler, meLess + "," + labeler, spec, []string{"me"}},
 		"shared, by the last":                  {me + "," + scaler, me + "," + scaler, spec, []string{"hpa"}},
 		"unowned":                              {me, me, []step{{field: "metadata"}, {field: "deletionTimestamp"}}, nil},
 		"several, of which some were not seen": {"", me + "," + kcm1, spec, []string{"me", "kcm"}},
 	} {
 		var got []string
-		for _, m := range writersOf(managedFields(t, "["+c.before+"]"), managedFields(t, "["+c.after+"]"), []change{{path: c.path}}) {
+		for _, m := range writersOf(managedFields(t, "["+c.before+"]"), managedFields(t, "["+c.after+"]"),
+			[]change{{path: c.path}}) {
 			got = append(got, m.Manager)
 		}
 		if !slices.Equal(got, c.want) {

@@ -56,7 +56,8 @@ func table() []row {
 			effect: maxPods("7")},
 		{name: "WithFile", cluster: components, options: []cluster.Option{
 			cluster.WithFile(cluster.APIServer, "/etc/kubernetes/users.csv", users),
-			cluster.WithArgs(cluster.APIServer, "--token-auth-file=/etc/kubernetes/users.csv")}, effect: token("secret", "jane")},
+			cluster.WithArgs(cluster.APIServer, "--token-auth-file=/etc/kubernetes/users.csv")}, effect: token("secret",
+			"jane")},
 		{name: "WithManifestContent", cluster: components, options: []cluster.Option{cluster.WithManifestContent(made)},
 			effect: has("made")},
 		{name: "AddUser", cluster: components, effect: addsUser},

@@ -80,7 +80,8 @@ func (s *tokenSource) Token() (*oauth2.Token, error) {
 	if err := s.ensureAccount(ctx); err != nil {
 		return nil, fmt.Errorf("service account %s/%s: %w", metav1.NamespaceSystem, s.account, err)
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](
+		tokenSeconds)}}
 	answer, err := s.client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, s.account, request,
 		metav1.CreateOptions{})
 	if err != nil {

@@ -29,7 +29,8 @@ const (
 
 // switchable are the feature gates that can be set to either value.
 func switchable() []string {
-	return []string{trustBundle, flagz, deviceTaintRules, deviceTaints, configurableTolerance, scaleToZero, maxUnavailable, podCertificates,
+	return []string{trustBundle, flagz, deviceTaintRules, deviceTaints, configurableTolerance, scaleToZero,
+		maxUnavailable, podCertificates,
 		storageVersionMigrator}
 }
 

@@ -1,7 +1,7 @@
-// Package devicedriver is a driver of devices for tests: it offers a node's devices both as an extended resource, by the
-// device plug-in API
-// (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/), and to ResourceClaims, by
-// dynamic resource allocation (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/).
+// Package devicedriver is a driver of devices for tests: it offers a node's devices both as an extended resource, by
+// the device plug-in API (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/),
+// and to ResourceClaims, by dynamic resource allocation
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/).
 //
 // One process runs per node. Its devices are /dev/null under other names, with variables and files that tell which a
 // container got. An annotation of the Node makes devices unhealthy. Each call is logged. All state is on the disk,

@@ -104,7 +104,8 @@ func TestPrepareRefuses(t *testing.T) {
 	if _, err := c.prepare(claimOf("u1", false, "accelerator-0")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.prepare(claimOf("u2", false, "accelerator-0")); err == nil || !strings.Contains(err.Error(), "ns/c-u1") {
+	if _, err := c.prepare(claimOf("u2", false, "accelerator-0")); err == nil || !strings.Contains(err.Error(),
+		"ns/c-u1") {
 		t.Errorf("a device of another claim: %v", err)
 	}
 	if _, err := c.prepare(claimOf("u3", true, "accelerator-0")); err != nil {

@@ -11,9 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// revisionBump is how far a restored member's revision lies beyond that of its snapshot, as upstream recommends, so that
-// clients never meet a revision twice
-// (https://etcd.io/docs/v3.6/op-guide/recovery/#restoring-with-revision-bump).
+// revisionBump is how far a restored member's revision lies beyond that of its snapshot, as upstream recommends, so
+// that clients never meet a revision twice (https://etcd.io/docs/v3.6/op-guide/recovery/#restoring-with-revision-bump).
 const revisionBump = 1_000_000_000
 
 // Restore makes the data directory of a member from a snapshot before the member starts.

@@ -106,7 +106,8 @@ func (i *Injector) install(tap int) (remove func() error, err error) {
 		}
 	}
 	if err := conn.Flush(); err != nil {
-		return nil, fmt.Errorf("nftables, family netdev with the hook egress (it takes Linux 5.16, and the right NET_ADMIN): %w",
+		return nil, fmt.Errorf("nftables, family netdev with the hook egress (it takes Linux 5.16, and the right "+
+			"NET_ADMIN): %w",
 			err)
 	}
 	return func() error {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// pair is two network namespaces with a link: the injector's end at 10.99.0.1, and the peer's at 10.99.0.2, which echoes
-// datagrams. The test stays on its thread, in the injector's.
+// pair is two network namespaces with a link: the injector's end at 10.99.0.1, and the peer's at 10.99.0.2, which
+// echoes datagrams. The test stays on its thread, in the injector's.
 func pair(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -158,7 +158,8 @@ func NewConfig() *Config {
 		EvictionHard: eviction.Defaults(), EvictionSoft: map[string]string{}, EvictionSoftGrace: map[string]string{},
 		EvictionMinReclaim: map[string]string{}, EvictionTransition: 5 * time.Minute,
 		SyncFrequency: time.Minute, MaxRestartPeriod: 5 * time.Minute,
-		SerializeImagePulls: true, RegistryQPS: 5, RegistryBurst: 10, ImageGCHighThreshold: 85, ImageGCLowThreshold: 80, ImageMinimumGCAge: 2 * time.Minute,
+		SerializeImagePulls: true, RegistryQPS: 5, RegistryBurst: 10, ImageGCHighThreshold: 85, ImageGCLowThreshold: 80,
+		ImageMinimumGCAge: 2 * time.Minute,
 		ImageVerification: kubeletconfig.NeverVerifyPreloadedImages, ImagePullProgressDeadline: time.Minute,
 		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5, PodLogsDir: "/var/log/pods",
 		ResolvConf: "/etc/resolv.conf", CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond, PodPidsLimit: -1,
@@ -167,7 +168,8 @@ func NewConfig() *Config {
 		WebhookAuthentication: true, AuthenticationTTL: 2 * time.Minute, AuthorizationMode: "Webhook",
 		AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second,
 		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true, EnableSystemLogs: true,
-		CgroupDriver: "cgroupfs", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
+		CgroupDriver: "cgroupfs", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods",
+		PodBridge:  "cbr0",
 		HollowCPUs: 32, HollowMemory: 128 << 30, ResourceConfig: newResourceConfig(),
 	}
 }

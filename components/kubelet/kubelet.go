@@ -198,8 +198,9 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 	p := &parts{writer: status.NewWriter(client, k.clock), simulated: info.Simulated, metrics: k.metrics}
 	p.node = node.New(node.Config{
 		Client: client, Watch: l.node, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name,
-		Register: c.RegisterNode, Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable, Addresses: addresses,
-		Port: k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved.total(),
+		Register: c.RegisterNode, Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable,
+		Addresses: addresses,
+		Port:      k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved.total(),
 		Bounds: machine.bounds, HugePages: machine.hugePages, SwapBytes: machine.swap,
 		RootDir: k.diskRoot(info.Simulated), MaxImages: c.NodeStatusMaxImages, UpdateFrequency: c.NodeStatusUpdate,
 		ReportFrequency: c.NodeStatusReport, LeaseSeconds: c.NodeLeaseSeconds, EngineGrace: engineGrace,

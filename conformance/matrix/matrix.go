@@ -1,5 +1,5 @@
-// Package matrix is the result of running the suite on several clusters that differ in a component each: whose component
-// breaks whose case.
+// Package matrix is the result of running the suite on several clusters that differ in a component each: whose
+// component breaks whose case.
 package matrix
 
 import (
@@ -149,7 +149,8 @@ func (c Case) Breaks(cell int) bool {
 	return c.Results[0].Good() && (outcome == report.Failed || outcome == report.NotSupported)
 }
 
-// New makes a matrix of what cells came to; the first is the base. A cell without a report is Inconclusive in all cases.
+// New makes a matrix of what cells came to; the first is the base. A cell without a report is Inconclusive in all
+// cases.
 func New(runs []Run) *Matrix {
 	m := &Matrix{APIVersion: APIVersion, Kind: Kind}
 	for _, run := range runs {
@@ -211,7 +212,8 @@ func (r Run) result(id string) Result {
 	return Result{r.Report.Cases[at].Outcome, r.Report.Cases[at].Reason}
 }
 
-// Result of the whole matrix: failed if a swap breaks a case, inconclusive if a cell came to no verdict; else the base's.
+// Result of the whole matrix: failed if a swap breaks a case, inconclusive if a cell came to no verdict; else the
+// base's.
 func (m *Matrix) Result() report.Result {
 	for _, want := range []report.Result{report.ResultFailed, report.ResultInconclusive} {
 		if slices.ContainsFunc(m.Cells, func(c Cell) bool { return c.Result == want }) {

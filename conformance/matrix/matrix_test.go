@@ -26,9 +26,12 @@ func TestPlans(t *testing.T) {
 	}{
 		"one each": {[]Swap{a, b}, Extra{}, "base; kube-scheduler=a:1; node=b", ""},
 		"pairs of different components": {[]Swap{a, b, other}, Extra{Pairs: true},
-			"base; kube-scheduler=a:1; node=b; kube-scheduler=c:1; kube-scheduler=a:1 + node=b; node=b + kube-scheduler=c:1", ""},
-		"together":               {[]Swap{a, b}, Extra{Together: true}, "base; kube-scheduler=a:1; node=b; kube-scheduler=a:1 + node=b", ""},
-		"a pair is all":          {[]Swap{a, b}, Extra{true, true}, "base; kube-scheduler=a:1; node=b; kube-scheduler=a:1 + node=b", ""},
+			"base; kube-scheduler=a:1; node=b; kube-scheduler=c:1; kube-scheduler=a:1 + node=b; node=b + kube-scheduler=c:1",
+			""},
+		"together": {[]Swap{a, b}, Extra{Together: true},
+			"base; kube-scheduler=a:1; node=b; kube-scheduler=a:1 + node=b", ""},
+		"a pair is all": {[]Swap{a, b}, Extra{true, true},
+			"base; kube-scheduler=a:1; node=b; kube-scheduler=a:1 + node=b", ""},
 		"one alone is not twice": {[]Swap{a}, Extra{true, true}, "base; kube-scheduler=a:1", ""},
 		"two of one":             {[]Swap{a, other}, Extra{}, "base; kube-scheduler=a:1; kube-scheduler=c:1", ""},
 		"two of one, together":   {[]Swap{a, other}, Extra{Together: true}, "", "several of kube-scheduler"},
@@ -71,8 +74,10 @@ func sample() *Matrix {
 		{Plan: Plan{Name: Base}, Dir: "cell-0", Seconds: 10,
 			Report: ran("api/a=Passed", "api/b=Failed", "scheduling/c=Passed", "scheduling/d=Passed", "node/e=Passed",
 				"node/f=Skipped")},
-		{Plan: plan(Swap{"kube-scheduler", "broken:1"}), Dir: "cell-1", Seconds: 20, Reason: "the cluster did not become ready",
-			Report: ran("api/a=Passed", "api/b=Failed", "scheduling/c=Failed", "scheduling/d=NotSupported", "node/e=Inconclusive",
+		{Plan: plan(Swap{"kube-scheduler", "broken:1"}), Dir: "cell-1", Seconds: 20,
+			Reason: "the cluster did not become ready",
+			Report: ran("api/a=Passed", "api/b=Failed", "scheduling/c=Failed", "scheduling/d=NotSupported",
+				"node/e=Inconclusive",
 				"node/f=Skipped")},
 		{Plan: plan(Swap{"etcd", "absent:1"}), Dir: "cell-2", Seconds: 1, Reason: "no image <absent:1>"},
 	})
@@ -115,8 +120,9 @@ func TestResultOfMatrix(t *testing.T) {
 		runs []Run
 		want report.Result
 	}{
-		"all conform":             {[]Run{base, base}, report.ResultConformant},
-		"filtered":                {[]Run{{Report: ran("a/a=Passed", "a/b=Skipped")}, {Report: ran("a/a=Passed", "a/b=Skipped")}}, report.ResultFiltered},
+		"all conform": {[]Run{base, base}, report.ResultConformant},
+		"filtered": {[]Run{{Report: ran("a/a=Passed", "a/b=Skipped")}, {Report: ran("a/a=Passed",
+			"a/b=Skipped")}}, report.ResultFiltered},
 		"a swap breaks a case":    {[]Run{base, {Report: ran("a/a=Passed", "a/b=Failed")}}, report.ResultFailed},
 		"a swap lacks a feature":  {[]Run{base, {Report: ran("a/a=Passed", "a/b=NotSupported")}}, report.ResultFailed},
 		"a cell did not come up":  {[]Run{base, {Reason: "no image"}}, report.ResultInconclusive},
@@ -134,7 +140,8 @@ func TestResultOfMatrix(t *testing.T) {
 func TestForms(t *testing.T) {
 	m := sample()
 	var page, text, all, encoded bytes.Buffer
-	for _, err := range []error{m.WriteHTML(&page), m.WriteText(&text, false), m.WriteText(&all, true), m.WriteJSON(&encoded)} {
+	for _, err := range []error{m.WriteHTML(&page), m.WriteText(&text, false), m.WriteText(&all, true),
+		m.WriteJSON(&encoded)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +156,8 @@ func TestForms(t *testing.T) {
 		read.Kind != Kind {
 		t.Errorf("read back: %v, %+v", err, read)
 	}
-	same := New([]Run{{Plan: Plan{Name: Base}, Report: ran("a/a=Passed", "a/b=Passed")}, {Report: ran("a/a=Passed", "a/b=Failed")}})
+	same := New([]Run{{Plan: Plan{Name: Base}, Report: ran("a/a=Passed", "a/b=Passed")}, {Report: ran("a/a=Passed",
+		"a/b=Failed")}})
 	text.Reset()
 	all.Reset()
 	if err := same.WriteText(&text, false); err != nil {

@@ -9,8 +9,8 @@ import (
 // Result is what a report says of a cluster and a profile, or of all profiles that count.
 type Result string
 
-// Results. A cluster is Conformant to a profile when all of its cases ran, none failed, none was Inconclusive, and those
-// that it does not support need features that it may lack. It is Unsupported when it lacks a core feature of the
+// Results. A cluster is Conformant to a profile when all of its cases ran, none failed, none was Inconclusive, and
+// those that it does not support need features that it may lack. It is Unsupported when it lacks a core feature of the
 // profile. A run of a part of the cases is Filtered, whatever the outcomes, unless a case failed or was Inconclusive.
 const (
 	ResultConformant   Result = "conformant"

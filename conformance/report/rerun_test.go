@@ -19,13 +19,16 @@ func TestMergeKeepsAttempts(t *testing.T) {
 		want     Outcome
 		reason   string
 	}{
-		"failed, then passed":               {[]Outcome{Failed, Passed}, Flaky, "passed at attempt 2; attempt 1 failed: why 0"},
-		"inconclusive, then passed":         {[]Outcome{Inconclusive, Passed}, Passed, "passed at attempt 2"},
-		"failed twice":                      {[]Outcome{Failed, Failed}, Failed, "why 1"},
-		"failed, then inconclusive":         {[]Outcome{Failed, Inconclusive}, Inconclusive, "why 1"},
-		"failed, inconclusive, then passed": {[]Outcome{Failed, Inconclusive, Passed}, Flaky, "passed at attempt 3; attempt 1 failed: why 0"},
+		"failed, then passed": {[]Outcome{Failed, Passed}, Flaky,
+			"passed at attempt 2; attempt 1 failed: why 0"},
+		"inconclusive, then passed": {[]Outcome{Inconclusive, Passed}, Passed, "passed at attempt 2"},
+		"failed twice":              {[]Outcome{Failed, Failed}, Failed, "why 1"},
+		"failed, then inconclusive": {[]Outcome{Failed, Inconclusive}, Inconclusive, "why 1"},
+		"failed, inconclusive, then passed": {[]Outcome{Failed, Inconclusive, Passed}, Flaky,
+			"passed at attempt 3; attempt 1 failed: why 0"},
 	} {
-		r := &Report{Cases: []Case{{ID: "a", Outcome: Passed}, {ID: "b", Outcome: test.outcomes[0], Reason: "why 0", Seconds: 1}}}
+		r := &Report{Cases: []Case{{ID: "a", Outcome: Passed}, {ID: "b", Outcome: test.outcomes[0], Reason: "why 0",
+			Seconds: 1}}}
 		for i, outcome := range test.outcomes[1:] {
 			reason := ""
 			if outcome != Passed {
@@ -59,10 +62,13 @@ func TestSameSubject(t *testing.T) {
 		change func(*Report)
 		want   string
 	}{
-		"the same":              {func(*Report) {}, ""},
-		"elsewhere":             {func(r *Report) { r.Cluster.Server, r.Machine.Cores = "https://b", 4 }, ""},
-		"a pod not there yet":   {func(r *Report) { r.Cluster.Images = nil }, ""},
-		"two of one container":  {func(r *Report) { r.Cluster.Images = append(r.Cluster.Images, Image{"coredns", "x", "sha256:2"}) }, ""},
+		"the same":            {func(*Report) {}, ""},
+		"elsewhere":           {func(r *Report) { r.Cluster.Server, r.Machine.Cores = "https://b", 4 }, ""},
+		"a pod not there yet": {func(r *Report) { r.Cluster.Images = nil }, ""},
+		"two of one container": {func(r *Report) {
+			r.Cluster.Images = append(r.Cluster.Images, Image{"coredns", "x",
+				"sha256:2"})
+		}, ""},
 		"another suite":         {func(r *Report) { r.Suite.Digest = "other" }, "the suite is another"},
 		"another version":       {func(r *Report) { r.Cluster.Version = "v1.37.0" }, "the cluster is another"},
 		"an image was replaced": {func(r *Report) { r.Cluster.Images[0].ID = "sha256:2" }, "coredns runs from another image"},

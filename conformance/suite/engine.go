@@ -113,8 +113,8 @@ func (c *Cluster) missing(needs []Feature) Feature {
 	return ""
 }
 
-// without is the result of a case that needs a missing feature. That nothing could be found out without the test image is
-// not the cluster's lack.
+// without is the result of a case that needs a missing feature. That nothing could be found out without the test image
+// is not the cluster's lack.
 func (c *Cluster) without(test *Case, missing Feature) result {
 	if c.pullFailure != "" && slices.Contains(test.Needs, RunsPods) {
 		return result{outcome: report.Inconclusive, reason: c.pullFailure}

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// probeNodes finds the nodes that run pods: on each that is ready a container is to end with a certain exit code. A node
-// that shows the container running, but never its end, only pretends. One that does not start it in time is none of
-// those: that its pods don't run is for the cases to find out.
+// probeNodes finds the nodes that run pods: on each that is ready a container is to end with a certain exit code. A
+// node that shows the container running, but never its end, only pretends. One that does not start it in time is none
+// of those: that its pods don't run is for the cases to find out.
 func (c *Cluster) probeNodes(ctx context.Context) error {
 	c.pretending = map[string]bool{}
 	nodes, err := c.readyNodes(ctx)

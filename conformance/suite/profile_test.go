@@ -15,7 +15,8 @@ func TestProfilesOfCases(t *testing.T) {
 			[]Profile{ProfileScheduler, ProfileFull}, true},
 		"an extended feature": {Case{Component: Scheduler, Needs: []Feature{HasScheduler, DeviceClaims}},
 			[]Profile{ProfileScheduler, ProfileFull}, false},
-		"its own": {Case{Component: Controllers, Profiles: []Profile{ProfileNode, ProfileControllers}, Needs: []Feature{RunsPods}},
+		"its own": {Case{Component: Controllers, Profiles: []Profile{ProfileNode, ProfileControllers},
+			Needs: []Feature{RunsPods}},
 			[]Profile{ProfileNode, ProfileControllers, ProfileFull}, true},
 		"the whole": {Case{Component: Flow}, []Profile{ProfileFull}, true},
 	} {

@@ -48,7 +48,8 @@ func TestLog(t *testing.T) {
 		func(context.Context, any) (any, error) { return nil, refusal }); err != refusal {
 		t.Errorf("the error became %v", err)
 	}
-	err = log.Stream(nil, stream{}, &grpc.StreamServerInfo{FullMethod: "/s/Watch"}, func(_ any, s grpc.ServerStream) error {
+	err = log.Stream(nil, stream{}, &grpc.StreamServerInfo{FullMethod: "/s/Watch"}, func(_ any,
+		s grpc.ServerStream) error {
 		return s.SendMsg(&registerapi.PluginInfo{Name: "sent"})
 	})
 	if err != nil {

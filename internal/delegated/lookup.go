@@ -123,7 +123,8 @@ func newLookup(client kubernetes.Interface) *lookup {
 // authorityWait bounds how long a client with a certificate waits for authorities to be published.
 const authorityWait = 5 * time.Second
 
-// wait returns when authorities were found, ctx ends or authorityWait has passed. It returns whether they were found only now.
+// wait returns when authorities were found, ctx ends or authorityWait has passed. It returns whether they were found
+// only now.
 func (l *lookup) wait(ctx context.Context, clk clock.Clock) bool {
 	select {
 	case <-l.found:

@@ -143,10 +143,11 @@ func TestAnyClusterIsServed(t *testing.T) {
 	}
 }
 
-// TestAnyClusterIsNamed: the suite names no program, image, label or annotation of Quintet, so that it can't tell it from
-// another cluster. Its own test image and the domain of its labels and documents are not that.
+// TestAnyClusterIsNamed: the suite names no program, image, label or annotation of Quintet, so that it can't tell it
+// from another cluster. Its own test image and the domain of its labels and documents are not that.
 func TestAnyClusterIsNamed(t *testing.T) {
-	// what the suite brings along: its own names, the test image, and the device driver for tests, which any cluster can run
+	// what the suite brings along: its own names, the test image, and the device driver for tests, which any cluster can
+	// run
 	allowed := regexp.MustCompile(`QUINTET_(DEVICES|CDI_|CLAIM_)|/dev/quintet|quintet\.dev/quintet/|conformance\.quintet\.dev|quintet/testimage:dev|quintet\.invalid|` +
 		`quintet\.dev/(device|accelerator)|device\.quintet\.dev|/etc/quintet/devices`)
 	for _, f := range files(t) {
@@ -182,8 +183,9 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 		"go.etcd.io/etcd/client/v3": {"components/apiserver/storage/etcd", "components/etcd", "cluster", "bench", "e2e"},
 		"go.etcd.io/etcd/server/v3": {"components/etcd", "cmd/etcd",
 			"components/apiserver/storage/etcdtest"},
-		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "images", "bench", "e2e"},
-		"k8s.io/cri-api":                              {"components/kubelet/runtime/cri"},
+		"github.com/moby/moby": {"components/kubelet/runtime/docker", "cluster", "images", "bench",
+			"e2e"},
+		"k8s.io/cri-api": {"components/kubelet/runtime/cri"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
 	for _, f := range files(t) {

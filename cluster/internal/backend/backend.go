@@ -36,8 +36,8 @@ type Member struct {
 	Port int
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
-	// DataSize bounds the disk that each of them then is by itself, in bytes, and which lasts as long as a member runs that
-	// has it; 0 is the machine's disk.
+	// DataSize bounds the disk that each of them then is by itself, in bytes, and which lasts as long as a member runs
+	// that has it; 0 is the machine's disk.
 	DataSize int64
 	// DataFrom names the member whose Data this one has, too. It is started after that member.
 	DataFrom string

@@ -15,7 +15,8 @@ import (
 // Load saves an image of the local engine once and loads it into the engine of every machine.
 func (c *Containers) Load(ctx context.Context, ref string, machines []backend.Instance) error {
 	if _, err := c.docker.ImageInspect(ctx, ref); errdefs.IsNotFound(err) {
-		return fmt.Errorf("the Docker engine has no image %s: build or pull it first (Quintet's own: quintet images build)", ref)
+		return fmt.Errorf("the Docker engine has no image %s: build or pull it first (Quintet's own: quintet images build)",
+			ref)
 	} else if err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ func (c *Containers) HostAddress(ctx context.Context) (string, error) {
 	if gateway := made.gateway(); isOwn(gateway) {
 		return gateway.String(), nil
 	}
-	return "", fmt.Errorf("containers of cluster %s can't reach this process: the Docker engine is on another machine (%s is "+
+	return "", fmt.Errorf("containers of cluster %s can't reach this process: the Docker engine is on another machine "+
+		"(%s is "+
 		"no address of this one)", c.config.Cluster, made.gateway())
 }
 

@@ -171,8 +171,9 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 
 // smallDisk is a volume without a name, which goes with its container, in the memory of the engine's machine.
 func smallDisk(dir string, size int64) mount.Mount {
-	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{
-		Name: "local", Options: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": fmt.Sprintf("size=%d", size)}}}}
+	return mount.Mount{Type: mount.TypeVolume, Target: dir,
+		VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{
+			Name: "local", Options: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": fmt.Sprintf("size=%d", size)}}}}
 }
 
 // networking gives the container its addresses and names on the cluster's network.

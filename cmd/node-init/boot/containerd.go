@@ -67,8 +67,8 @@ func containerd(reaper *reaper, kubeletArgs []string) (engine, error) {
 	}, nil
 }
 
-// enableIPv6 lets interfaces that come, such as the pods' bridge, have addresses of IPv6, and so loopback: in a container
-// they may not by default.
+// enableIPv6 lets interfaces that come, such as the pods' bridge, have addresses of IPv6, and so loopback: in a
+// container they may not by default.
 func enableIPv6(conf string) error {
 	for _, name := range []string{"default", "lo"} {
 		if err := os.WriteFile(filepath.Join(conf, name, "disable_ipv6"), []byte("0"), 0o644); err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Addresses of the node on its loopback interface, at which its pods find its resolver: one per family, as pods may have
-// either.
+// Addresses of the node on its loopback interface, at which its pods find its resolver: one per family, as pods may
+// have either.
 const (
 	resolverIPv4 = "169.254.53.53"
 	resolverIPv6 = "fd53:53::53"

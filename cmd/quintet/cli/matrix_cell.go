@@ -44,7 +44,8 @@ func (a *app) matrixCell() *cobra.Command {
 }
 
 // runCell starts a cluster, runs the suite on it, and removes it.
-func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, dir string) (out cellVerdict, err error) {
+func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, dir string) (out cellVerdict,
+	err error) {
 	redirectLogs(io.Discard)
 	if f.up.config != "" {
 		file, err := cluster.LoadConfig(f.up.config)
@@ -81,8 +82,8 @@ func joinReasons(first, second string) string {
 	return first + "\n" + second
 }
 
-// startCell starts a cluster and returns client configuration for it, also if it did not become ready; none if it has no
-// API server. stop removes it, and is never nil.
+// startCell starts a cluster and returns client configuration for it, also if it did not become ready; none if it has
+// no API server. stop removes it, and is never nil.
 func (a *app) startCell(ctx context.Context, f cellFlags, opts []cluster.Option) (
 	config *rest.Config, stop func() error, notReady error) {
 	starting, cancel := context.WithTimeout(ctx, f.up.timeout)

@@ -24,7 +24,8 @@ func TestCellArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := cellArguments(fs)
-	want := []string{"--args=a=--b=c,d", "--args=a=--e", "--filter=^x$", "--nodes=2", "--profile=node", "--profile=network"}
+	want := []string{"--args=a=--b=c,d", "--args=a=--e", "--filter=^x$", "--nodes=2", "--profile=node",
+		"--profile=network"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -47,7 +47,8 @@ func TestScoreOfACommand(t *testing.T) {
 	a := &app{out: &out, err: &notes}
 	flags := scoreFlags{kubeconfig: kubeconfig, files: files, limit: 100, settle: 10 * time.Millisecond}
 	var exit exitError
-	if err := a.runRecorded(t.Context(), flags, config, []string{"sh", "-c", "echo $KUBECONFIG; exit 4"}); !errors.As(err, &exit) ||
+	if err := a.runRecorded(t.Context(), flags, config, []string{"sh", "-c", "echo $KUBECONFIG; exit 4"}); !errors.As(err,
+		&exit) ||
 		exit != 4 {
 		t.Errorf("the exit code: %v", err)
 	}

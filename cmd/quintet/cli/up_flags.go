@@ -90,7 +90,8 @@ func (f *upFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.mergeKubeconfig, "kubeconfig-merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
-	fs.StringVar(&f.from, "from", "", "file of quintet snapshot: start a cluster that goes on from there, with its options")
+	fs.StringVar(&f.from, "from", "",
+		"file of quintet snapshot: start a cluster that goes on from there, with its options")
 	fs.BoolVar(&f.retain, "retain", false, "keep what there is of a cluster that does not come up, to look at")
 	fs.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait until the cluster is ready")
 }

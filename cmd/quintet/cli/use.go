@@ -201,7 +201,8 @@ func tellsCluster(args []string) bool {
 // runKubectl runs kubectl on the cluster of a kubeconfig file; "" leaves the choice to kubectl.
 func (a *app) runKubectl(cmd *cobra.Command, kubeconfig string, args []string) error {
 	streams := genericiooptions.IOStreams{In: a.in, Out: a.out, ErrOut: a.err}
-	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
+	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(
+		streams)
 	flags.KubeConfig = &kubeconfig
 	inner := kubectl.NewKubectlCommand(kubectl.KubectlOptions{
 		Arguments: append([]string{"kubectl"}, args...), ConfigFlags: flags, IOStreams: streams,

@@ -204,8 +204,8 @@ func suitability(set *apps.DaemonSet) func(*v1.Node) fit {
 	}
 }
 
-// bounds are the set's unavailable and surge, percentages of the nodes that want a pod rounded up. They are the same for
-// all nodes of a decision, and cost a walk over them.
+// bounds are the set's unavailable and surge, percentages of the nodes that want a pod rounded up. They are the same
+// for all nodes of a decision, and cost a walk over them.
 func (o *step) bounds() (unavailable, surge int) {
 	rolling := o.set.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil {

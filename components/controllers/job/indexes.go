@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// indexes is a set of completion indexes: runs of neighbours, sorted, with a gap between each two. What it costs depends
-// on the runs, not on how long they are: the indexes of 100,000 completions are mostly one.
+// indexes is a set of completion indexes: runs of neighbours, sorted, with a gap between each two. What it costs
+// depends on the runs, not on how long they are: the indexes of 100,000 completions are mostly one.
 type indexes []run
 
 // run is the indexes from first to last.

@@ -1,5 +1,5 @@
-// Package podcertificates deletes PodCertificateRequests that had their time: signers answer within minutes, or kubelets
-// ask again (KEP-4317).
+// Package podcertificates deletes PodCertificateRequests that had their time: signers answer within minutes, or
+// kubelets ask again (KEP-4317).
 package podcertificates
 
 import (
@@ -22,7 +22,7 @@ const (
 	keep     = 15 * time.Minute
 )
 
-// Cleaner deletes old requests, whatever became of them.
+// Cleaner deletes old requests, answered or not.
 type Cleaner struct {
 	env      runner.Env
 	requests certlisters.PodCertificateRequestLister

@@ -55,8 +55,8 @@ func bundleOf(ca []byte) *bundle {
 	}
 }
 
-// plan tells what is to be done: wanted is to be created, or repaired in the form that is returned, and other bundles of
-// its signer go.
+// plan tells what is to be done: wanted is to be created, or repaired in the form that is returned, and other bundles
+// of its signer go.
 func plan(wanted *bundle, all []*bundle) (create bool, repair *bundle, remove []string) {
 	create = true
 	for _, b := range all {

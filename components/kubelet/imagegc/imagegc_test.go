@@ -184,7 +184,8 @@ func TestCollectSparesYoungUsedAndPinnedImages(t *testing.T) {
 	}
 }
 
-// TestMountedImagesStay: an image that is a volume of a pod is in use, and what can't be found out of volumes keeps all.
+// TestMountedImagesStay: an image that is a volume of a pod is in use, and what can't be found out of volumes keeps
+// all.
 func TestMountedImagesStay(t *testing.T) {
 	r := newRig(usual, "mounted-500", "unused-400")
 	failure := errors.New("unreadable")

@@ -28,8 +28,8 @@ func (m *Manager) keep(ctx context.Context, f *follower, id string) error {
 	}
 }
 
-// rotate gives a file that is too long another name and has the engine begin a new one. If the engine does not, the file
-// gets its name back, as it would go on writing there.
+// rotate gives a file that is too long another name and has the engine begin a new one. If the engine does not, the
+// file gets its name back, as it would go on writing there.
 func (m *Manager) rotate(ctx context.Context, path, id string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) { // there is no output yet, or a rotation was interrupted

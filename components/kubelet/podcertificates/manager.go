@@ -1,7 +1,7 @@
 // Package podcertificates gets certificates for pods whose volumes project them
-// (https://kubernetes.io/docs/concepts/storage/projected-volumes/#podcertificate, KEP-4317): it makes keys, asks signers
-// by PodCertificateRequests, and asks again before a certificate expires. Nothing survives a restart: then all are
-// requested again.
+// (https://kubernetes.io/docs/concepts/storage/projected-volumes/#podcertificate, KEP-4317): it makes keys, asks
+// signers by PodCertificateRequests, and asks again before a certificate expires. Nothing survives a restart: then all
+// are requested again.
 package podcertificates
 
 import (

@@ -38,7 +38,8 @@ func boundCases() []suite.Case {
 		{ID: "node/resize-memory-in-place", Run: resizeMemory, Reference: resizeDocs,
 			Requirement: "A memory limit whose policy is NotRequired MUST grow without a restart."},
 		{ID: "node/resize-infeasible", Run: resizeInfeasible, Reference: resizeDocs,
-			Requirement: "A resize that the node can never satisfy MUST be refused or reported as Infeasible, and change nothing."},
+			Requirement: "A resize that the node can never satisfy MUST be refused or reported as Infeasible, and change " +
+				"nothing."},
 		{ID: "node/resize-deferred", Run: resizeDeferred, Reference: resizeDocs, Serial: true,
 			Requirement: "A resize that does not fit now MUST be reported as Deferred, and be carried out once there is room."},
 		{ID: "node/resize-pod", Run: resizePod, Reference: resizeDocs,
@@ -47,7 +48,8 @@ func boundCases() []suite.Case {
 			Reference:   limits + "#local-ephemeral-storage",
 			Requirement: "A pod whose container writes more than its limit of ephemeral storage MUST be evicted."},
 		{ID: "node/runtime-class", Run: runtimeClass, Reference: classDocs,
-			Requirement: "A pod of a missing RuntimeClass MUST be refused, one MUST get the overhead of its class, and one of a " +
+			Requirement: "A pod of a missing RuntimeClass MUST be refused, one MUST get the overhead of its class, and one of " +
+				"a " +
 				"handler that the node lacks MUST not run."},
 		{ID: "node/resources-refused", Run: resourcesRefused, Reference: limits,
 			Requirement: "A pod that is bound to a node without enough of a resource MUST fail with OutOf and its name."},
@@ -138,7 +140,8 @@ func resizeMemory(ctx context.Context, t *suite.T) {
 
 // pendingFor is the reason for which a pod's resize is pending; "" for none.
 func pendingFor(p *corev1.Pod) string {
-	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
+	i := slices.IndexFunc(p.Status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
 	if i < 0 {
 		return ""
 	}

@@ -25,7 +25,8 @@ func claimCases() []suite.Case {
 			Requirement: "A container that uses a claim MUST get the claim's devices, as the driver prepared them with the " +
 				"claim's parameters."},
 		{ID: "node/claim-shared", Run: claimShared, Reference: dynamicResources,
-			Requirement: "Pods that share a claim MUST get the same device, and the claim stay allocated until the last of them " +
+			Requirement: "Pods that share a claim MUST get the same device, and the claim stay allocated until the last of " +
+				"them " +
 				"has ended."},
 		{ID: "node/claim-template", Run: claimTemplate, Reference: dynamicResources + "#resourceclaims-templates",
 			Requirement: "Each pod of a claim template MUST get a claim and a device of its own, which goes with it."},
@@ -41,15 +42,18 @@ func claimCases() []suite.Case {
 			Requirement: "The first alternative of a request that can be satisfied MUST be what the container gets."},
 		{ID: "node/claim-extended-resource", Run: claimExtended,
 			Reference: dynamicResources + "#extended-resource",
-			Requirement: "A container that asks for the extended resource of a device class MUST get a device by a claim that is " +
+			Requirement: "A container that asks for the extended resource of a device class MUST get a device by a claim that " +
+				"is " +
 				"made for its pod."},
 		{ID: "node/claim-unprepared", Run: claimBroken, Reference: dynamicResources,
 			Requirement: "A pod whose claim the driver can't prepare MUST not start, and an event MUST say why."},
 		{ID: "node/claim-device-unhealthy", Run: claimUnhealthy, Serial: true,
-			Reference:   dynamicResources + "#device-health-monitoring",
-			Requirement: "The health of a claim's devices MUST be reported in the status of the pod, with the driver's message."},
+			Reference: dynamicResources + "#device-health-monitoring",
+			Requirement: "The health of a claim's devices MUST be reported in the status of the pod, with the driver's " +
+				"message."},
 		{ID: "node/claim-driver-restart", Run: claimDriverRestart, Reference: dynamicResources, Serial: true,
-			Requirement: "A pod MUST keep its devices when the driver is restarted, and its claim be unprepared once it has ended."},
+			Requirement: "A pod MUST keep its devices when the driver is restarted, and its claim be unprepared once it has " +
+				"ended."},
 	}, suite.ClaimDevices, suite.HasControllers)
 }
 
@@ -270,7 +274,8 @@ func claimAdmin(ctx context.Context, t *suite.T) {
 	ended(ctx, t, "admin", corev1.PodSucceeded)
 	c, err := getClaim(t, "user")(ctx)
 	t.Must(err, "read the claim")
-	t.Expect(claimed(log(ctx, t, "admin", &corev1.PodLogOptions{}))).To(ContainElement(variableOf(allocated(c)[0], "every")))
+	t.Expect(claimed(log(ctx, t, "admin", &corev1.PodLogOptions{}))).To(ContainElement(variableOf(allocated(c)[0],
+		"every")))
 }
 
 func claimPrioritized(ctx context.Context, t *suite.T) {

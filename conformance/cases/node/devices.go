@@ -21,17 +21,20 @@ const devicePlugins = "https://kubernetes.io/docs/concepts/extend-kubernetes/com
 func deviceCases() []suite.Case {
 	return since("0.3", []suite.Case{
 		{ID: "node/device", Run: deviceAllocated, Reference: devicePlugins + "#device-plugin-implementation",
-			Requirement: "A container that asks for a device MUST get what the plug-in answers: variables, mounts, device nodes " +
+			Requirement: "A container that asks for a device MUST get what the plug-in answers: variables, mounts, device " +
+				"nodes " +
 				"and CDI devices."},
 		{ID: "node/device-distinct", Run: deviceDistinct, Reference: devicePlugins,
-			Requirement: "Containers of a pod that ask for devices MUST get different ones, and the container without MUST get " +
+			Requirement: "Containers of a pod that ask for devices MUST get different ones, and the container without MUST " +
+				"get " +
 				"none."},
 		{ID: "node/device-init-container", Run: deviceReused, Reference: devicePlugins,
 			Requirement: "A device of an init container that has ended MUST be usable by the pod's containers."},
 		{ID: "node/device-kept", Run: deviceKept, Reference: devicePlugins,
 			Requirement: "A container that is restarted MUST have the device that it had."},
 		{ID: "node/device-exhausted", Run: deviceExhausted, Reference: devicePlugins, Serial: true,
-			Requirement: "A pod MUST wait while a node's devices are all taken, be refused by the kubelet if it is bound there " +
+			Requirement: "A pod MUST wait while a node's devices are all taken, be refused by the kubelet if it is bound " +
+				"there " +
 				"nevertheless, and get one that is given back."},
 		{ID: "node/device-unhealthy", Run: deviceUnhealthy, Serial: true,
 			Reference: devicePlugins + "#device-plugin-and-unhealthy-devices",
@@ -39,7 +42,8 @@ func deviceCases() []suite.Case {
 				"reported in the status of the pod that has it, until it is healthy again."},
 		{ID: "node/device-plugin-restart", Run: devicePluginRestart, Serial: true,
 			Reference: devicePlugins + "#handling-kubelet-restarts",
-			Requirement: "A device plug-in that is restarted MUST be taken in again, its pods run on meanwhile, and their devices " +
+			Requirement: "A device plug-in that is restarted MUST be taken in again, its pods run on meanwhile, and their " +
+				"devices " +
 				"be given to no other."},
 	}, suite.DevicePlugin)
 }

@@ -22,7 +22,8 @@ func hardeningCases() []suite.Case {
 		{ID: "node/user-of-container", Run: userOfContainer, Reference: security,
 			Requirement: "The user and group of a container MUST win over its pod's."},
 		{ID: "node/strict-groups", Run: strictGroups, Reference: security + "#supplementalgroupspolicy",
-			Requirement: "With the strict policy a container MUST have the groups of its pod only and its status tell them, and a " +
+			Requirement: "With the strict policy a container MUST have the groups of its pod only and its status tell them, " +
+				"and a " +
 				"node that can't MUST refuse the pod."},
 		{ID: "node/fs-group", Run: fsGroup, Reference: security,
 			Requirement: "Volumes of the pod MUST belong to its fsGroup and be writable by it."},
@@ -41,7 +42,8 @@ func hardeningCases() []suite.Case {
 		{ID: "node/host-network", Run: hostNetwork, Reference: "https://kubernetes.io/docs/concepts/workloads/pods/",
 			Requirement: "A pod of the host's network MUST have the node's address."},
 		{ID: "node/host-pid", Run: hostPID, Reference: "https://kubernetes.io/docs/concepts/workloads/pods/",
-			Requirement: "A pod of the host's process namespace MUST see the processes of the node, and another MUST see its own."},
+			Requirement: "A pod of the host's process namespace MUST see the processes of the node, and another MUST see its " +
+				"own."},
 		{ID: "node/shared-processes", Run: sharedProcesses,
 			Reference:   "https://kubernetes.io/docs/tasks/configure-pod-container/share-process-namespace/",
 			Requirement: "Containers that share the process namespace MUST see each other's processes."},

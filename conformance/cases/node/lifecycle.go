@@ -20,7 +20,8 @@ const hookDocs = "https://kubernetes.io/docs/concepts/containers/container-lifec
 func lifecycleCases() []suite.Case {
 	return since("0.3", []suite.Case{
 		{ID: "node/init-retried", Run: initRetried, Reference: initDocs,
-			Requirement: "A failed init container of a pod that restarts MUST be run again until it succeeds, before any other " +
+			Requirement: "A failed init container of a pod that restarts MUST be run again until it succeeds, before any " +
+				"other " +
 				"starts."},
 		{ID: "node/sidecar-order", Run: sidecarOrder, Reference: sidecarDocs,
 			Requirement: "Sidecars MUST be stopped after the pod's containers have ended, the last started first."},
@@ -32,14 +33,16 @@ func lifecycleCases() []suite.Case {
 			Requirement: "Containers MUST wait until the startup probes of the sidecars before them have succeeded."},
 		{ID: "node/container-restart-policy", Run: containerRestartPolicy,
 			Reference: lifecycle + "#individual-container-restart-policy-and-rules",
-			Requirement: "The restart policy of a container MUST win over its pod's, and its rules over both for the exit codes " +
+			Requirement: "The restart policy of a container MUST win over its pod's, and its rules over both for the exit " +
+				"codes " +
 				"that they name."},
 		{ID: "node/sleep-hook", Run: sleepHook, Reference: hookDocs,
 			Requirement: "A preStop hook that sleeps MUST delay the container's SIGTERM by that long."},
 		{ID: "node/post-start-failure", Run: postStartFailure, Reference: hookDocs,
 			Requirement: "A container whose postStart hook fails MUST be killed, and an event MUST say so."},
 		{ID: "node/command-missing", Run: commandMissing, Reference: lifecycle + "#container-states",
-			Requirement: "A container whose command can't be run MUST end with a code other than 0 and a reason, and fail its pod."},
+			Requirement: "A container whose command can't be run MUST end with a code other than 0 and a reason, and fail its " +
+				"pod."},
 		{ID: "node/message-limit", Run: messageLimit, Reference: messages,
 			Requirement: "A termination message MUST be cut to 4096 bytes."},
 		{ID: "node/message-file-first", Run: messageFileFirst, Reference: messages,
@@ -53,14 +56,16 @@ func lifecycleCases() []suite.Case {
 		{ID: "node/readiness-gate", Run: readinessGate, Reference: lifecycle + "#pod-readiness-gate",
 			Requirement: "A pod MUST be ready only once the conditions of its readiness gates are true."},
 		{ID: "node/observed-generation", Run: observedGeneration, Reference: lifecycle + "#pod-generation",
-			Requirement: "The status of a pod MUST tell the generation that it was made from, in the whole and in its conditions."},
+			Requirement: "The status of a pod MUST tell the generation that it was made from, in the whole and in its " +
+				"conditions."},
 		{ID: "node/conditions-of-ended", Run: conditionsOfEnded, Reference: lifecycle + "#pod-conditions",
 			Requirement: "A pod that has succeeded MUST be not ready for the reason PodCompleted, and initialized."},
 		{ID: "node/ready-to-start-containers", Run: readyToStart, Reference: lifecycle + "#pod-has-network",
 			Requirement: "PodReadyToStartContainers MUST be true while the pod's sandbox runs, and false once it has ended."},
 		{ID: "node/ephemeral-container", Run: ephemeralContainer,
 			Reference: "https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/",
-			Requirement: "A container that is added to a running pod MUST run in it, beside the others, and be reported without " +
+			Requirement: "A container that is added to a running pod MUST run in it, beside the others, and be reported " +
+				"without " +
 				"being restarted."},
 	})
 }
@@ -77,7 +82,8 @@ func since(version string, list []suite.Case, needs ...suite.Feature) []suite.Ca
 func initRetried(ctx context.Context, t *suite.T) {
 	p := t.Pod("retried", "cat", "/shared/runs")
 	p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-	p.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: t.Image, Args: []string{"fail", "1", "/shared/runs"}}}
+	p.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: t.Image, Args: []string{"fail", "1",
+		"/shared/runs"}}}
 	shared(p, "/shared")
 	t.Expect(outputOf(ctx, t, p)).To(Equal([]string{"2"}))
 	done, err := t.GetPod("retried")(ctx)
@@ -233,11 +239,13 @@ func probeGrace(ctx context.Context, t *suite.T) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	p.Spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1,
 		TerminationGracePeriodSeconds: ptr.To[int64](1),
-		ProbeHandler:                  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "exit", "1"}}}}
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"testimage", "exit",
+			"1"}}}}
 	grace(p, 600)
 	t.CreatePod(ctx, p)
 	t.Cleanup(func(ctx context.Context) {
-		_ = t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, "deaf", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)})
+		_ = t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, "deaf",
+			metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)})
 	})
 	suite.WaitFor(ctx, t, "the container restarted long before the pod's grace period", t.GetPod("deaf"),
 		Satisfy(func(p *corev1.Pod) bool { return container(p, "main").RestartCount >= 1 }))

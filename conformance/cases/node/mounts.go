@@ -19,14 +19,17 @@ func mountCases() []suite.Case {
 		{ID: "node/sub-path", Run: subPath, Reference: volumeDocs + "#using-subpath",
 			Requirement: "A mount with a subPath MUST show that directory or file of its volume only."},
 		{ID: "node/sub-path-expression", Run: subPathExpr, Reference: volumeDocs + "#using-subpath-expanded-environment",
-			Requirement: "The variables of a subPathExpr MUST be expanded, and one that is not set MUST keep the container from " +
+			Requirement: "The variables of a subPathExpr MUST be expanded, and one that is not set MUST keep the container " +
+				"from " +
 				"starting."},
 		{ID: "node/read-only-mount", Run: readOnlyMount, Reference: volumeDocs,
 			Requirement: "A read-only mount MUST refuse writes, and not keep others of the same volume from them."},
 		{ID: "node/recursive-read-only", Run: recursiveReadOnly, Reference: volumeDocs + "#recursive-read-only-mounts",
-			Requirement: "recursiveReadOnly IfPossible MUST be honoured where the node says that it can, and the status MUST tell."},
+			Requirement: "recursiveReadOnly IfPossible MUST be honoured where the node says that it can, and the status MUST " +
+				"tell."},
 		{ID: "node/host-path-types", Run: hostPathTypes, Reference: volumeDocs + "#hostpath-volume-types",
-			Requirement: "A hostPath MUST be made where its type says so, and a pod MUST wait where what its type demands is not " +
+			Requirement: "A hostPath MUST be made where its type says so, and a pod MUST wait where what its type demands is " +
+				"not " +
 				"there."},
 		{ID: "node/empty-dir-memory", Run: emptyDirMemory, Reference: volumeDocs + "#emptydir",
 			Requirement: "An emptyDir of medium Memory MUST take no more than its size limit."},
@@ -40,18 +43,22 @@ func mountCases() []suite.Case {
 			Timeout:     2 * volumeDelay,
 			Requirement: "A running pod MUST see changed secrets, config maps and labels in its projected volume."},
 		{ID: "node/optional-sources", Run: optionalSources, Reference: volumeDocs + "#configmap",
-			Requirement: "A pod MUST start without the optional config maps and secrets that are missing, in volumes and variables."},
+			Requirement: "A pod MUST start without the optional config maps and secrets that are missing, in volumes and " +
+				"variables."},
 		{ID: "node/items", Run: configItems, Reference: volumeDocs + "#configmap",
 			Requirement: "Items of a config map MUST appear under their paths with their modes, and others not at all."},
 		{ID: "node/downward-resources", Run: downwardResources, Reference: downward + "#downwardapi-resourceFieldRef",
-			Requirement: "Variables of resource fields MUST tell the container's requests and limits in units of the divisor, and " +
+			Requirement: "Variables of resource fields MUST tell the container's requests and limits in units of the divisor, " +
+				"and " +
 				"what the node has where there is no limit."},
 		{ID: "node/env-from", Run: envFrom, Reference: environment,
-			Requirement: "All keys of a config map or secret MUST become variables with the prefix, and env MUST win over them."},
+			Requirement: "All keys of a config map or secret MUST become variables with the prefix, and env MUST win over " +
+				"them."},
 		{ID: "node/env-key-missing", Run: envKeyMissing, Reference: environment,
 			Requirement: "A container that needs a missing key MUST wait with CreateContainerConfigError."},
 		{ID: "node/env-expansion", Run: envExpansion, Reference: environment,
-			Requirement: "References to variables in command, arguments and variables MUST be expanded, escaped ones kept, and " +
+			Requirement: "References to variables in command, arguments and variables MUST be expanded, escaped ones kept, " +
+				"and " +
 				"unknown ones left as they are."},
 		{ID: "node/service-variables", Run: serviceVariables,
 			Reference:   "https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables",
@@ -187,8 +194,9 @@ func removeHostPath(ctx context.Context, t *suite.T, node, path string) {
 var big = strings.Repeat("0123456789abcdef", 6000)
 
 func emptyDirMemory(ctx context.Context, t *suite.T) {
-	p := withVolume(t.Pod("small", "write", "/volume/file", big), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
-		Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("64Ki"))}},
+	p := withVolume(t.Pod("small", "write", "/volume/file", big),
+		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("64Ki"))}},
 		corev1.VolumeMount{MountPath: "/volume"})
 	t.CreatePod(ctx, p)
 	ended(ctx, t, "small", corev1.PodFailed)

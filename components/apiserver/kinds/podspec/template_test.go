@@ -40,7 +40,8 @@ func TestTemplates(t *testing.T) {
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}}}}})(&s.Spec)
 		}, nil},
 		{"ephemeral containers", func(s *corev1.PodTemplateSpec) {
-			s.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(named("e"))}}
+			s.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(
+				named("e"))}}
 		}, texts{"spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -59,7 +59,8 @@ func change(t *testing.T, s *Store, random *rand.Rand) {
 		t.Fatal(err)
 	}
 	if random.IntN(30) == 0 {
-		if err := s.Compact(t.Context(), s.revision-int64(random.IntN(3))); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		if err := s.Compact(t.Context(), s.revision-int64(random.IntN(3))); err != nil && !errors.Is(err,
+			storage.ErrCompacted) {
 			t.Fatal(err)
 		}
 	}
@@ -133,8 +134,8 @@ func TestForkGoesOn(t *testing.T) {
 	}
 }
 
-// TestRestore: the contents are those of the snapshot, later revisions are never given again, and watches that go on from
-// before end.
+// TestRestore: the contents are those of the snapshot, later revisions are never given again, and watches that go on
+// from before end.
 func TestRestore(t *testing.T) {
 	s := New(nil)
 	defer s.Close()

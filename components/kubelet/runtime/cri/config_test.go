@@ -124,7 +124,8 @@ func TestSandboxConfig(t *testing.T) {
 	told := &cri.PodSandboxStatus{Metadata: config.Metadata, Labels: config.Labels, Annotations: config.Annotations,
 		Linux: &cri.LinuxPodSandboxStatus{Namespaces: &cri.Namespace{
 			Options: config.Linux.SecurityContext.NamespaceOptions}}}
-	if later := again(told, "/kubepods/pod", "/logs"); later.Hostname != "h" || later.LogDirectory != config.LogDirectory ||
+	if later := again(told, "/kubepods/pod", "/logs"); later.Hostname != "h" ||
+		later.LogDirectory != config.LogDirectory ||
 		later.Linux.CgroupParent != config.Linux.CgroupParent {
 		t.Errorf("again: %+v", later)
 	}

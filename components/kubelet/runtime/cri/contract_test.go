@@ -97,7 +97,8 @@ var privileges = []string{"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--securit
 // besideContainerd runs this test in a container that has a containerd.
 func besideContainerd(t *testing.T) {
 	t.Helper()
-	if output, err := exec.CommandContext(t.Context(), "docker", "image", "inspect", nodeImage()).CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "docker", "image", "inspect",
+		nodeImage()).CombinedOutput(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("%v: %s", err, output)
 		}

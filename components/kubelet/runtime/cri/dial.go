@@ -20,8 +20,8 @@ import (
 // portForwardProtocol is spoken by the streams of PortForward.
 const portForwardProtocol = "portforward.k8s.io"
 
-// Dial implements runtime.Streams: the engine forwards the connection, so that servers that listen on the pod's loopback
-// only are reached too. That the port is closed may show only when the connection is used.
+// Dial implements runtime.Streams: the engine forwards the connection, so that servers that listen on the pod's
+// loopback only are reached too. That the port is closed may show only when the connection is used.
 func (e *Engine) Dial(ctx context.Context, sandboxID string, port int32) (_ net.Conn, err error) {
 	defer e.observe("port_forward", &err)()
 	answer, err := e.runtime.PortForward(ctx, &cri.PortForwardRequest{PodSandboxId: sandboxID, Port: []int32{port}})

@@ -10,8 +10,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// relistPeriod is how often all containers are listed for what has changed, as upstream's kubelet does: engines may have
-// no events, and may lose one.
+// relistPeriod is how often all containers are listed for what has changed, as upstream's kubelet does: engines may
+// have no events, and may lose one.
 const relistPeriod = time.Second
 
 // Events implements runtime.Runtime: an engine's own events, and differences between lists.

@@ -215,7 +215,8 @@ func (e *Engine) container(ctx context.Context, listed *cri.Container) (runtime.
 	}
 	request := &cri.ContainerStatusRequest{ContainerId: listed.GetId()}
 	answer, err := e.runtime.ContainerStatus(ctx, request)
-	for deadline := time.Now().Add(oomTimeout); err == nil && mayBeOOM(answer.GetStatus()) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(oomTimeout); err == nil && mayBeOOM(answer.GetStatus()) &&
+		time.Now().Before(deadline); {
 		time.Sleep(oomTimeout / 15)
 		answer, err = e.runtime.ContainerStatus(ctx, request)
 	}
