@@ -147,25 +147,37 @@ type start struct {
 	plan    []backend.Member
 }
 
+// steps are those that the cluster needs.
 func (s *start) steps() []step {
-	return []step{
-		{"prepare", s.prepare},
-		{"start components", s.startMembers},
-		{"wait for the API server", s.guarded(APIServer, s.apiReady)},
-		{"take over nodes", s.guarded(APIServer, s.adopt)},
-		{"deploy add-ons", s.guarded(APIServer, s.deployAddons)},
-		{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)},
-		{"wait for the nodes", s.guarded(Node, s.nodesReady)},
-		{"set nodes up", s.nodesSetUp},
-		{"wait for cluster DNS", s.guarded(Node, s.dnsReady)},
-		{"wait for the metrics server", s.guarded(MetricsServer, s.metricsReady)},
-		{"wait for the registry", s.guarded(Registry, s.registryReady)},
-		{"wait for the CSI driver", s.guarded(Node, s.csiDriverReady)},
-		{"wait for the device driver", s.guarded(Node, s.deviceDriverReady)},
-		{"apply manifests", s.guarded(APIServer, s.applyManifests)},
-		{"merge the kubeconfig", s.mergeKubeconfig},
-		{"begin faults", s.beginFaults},
+	c := s.cluster.config
+	all := []struct {
+		needed bool
+		step
+	}{
+		{true, step{"prepare", s.prepare}},
+		{true, step{"start components", s.startMembers}},
+		{true, step{"wait for the API server", s.guarded(APIServer, s.apiReady)}},
+		{c.from != nil, step{"take over nodes", s.guarded(APIServer, s.adopt)}},
+		{true, step{"deploy add-ons", s.guarded(APIServer, s.deployAddons)}},
+		{!c.without[ControllerManager], step{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)}},
+		{len(c.names(Node)) > 0, step{"wait for the nodes", s.guarded(Node, s.nodesReady)}},
+		{len(c.loaded)+len(c.archives)+len(c.nodeOptions) > 0, step{"set nodes up", s.nodesSetUp}},
+		{c.hasDNS(), step{"wait for cluster DNS", s.guarded(Node, s.dnsReady)}},
+		{c.runs(MetricsServer), step{"wait for the metrics server", s.guarded(MetricsServer, s.metricsReady)}},
+		{c.runs(Registry), step{"wait for the registry", s.guarded(Registry, s.registryReady)}},
+		{c.hasCSIDriver(), step{"wait for the CSI driver", s.guarded(Node, s.csiDriverReady)}},
+		{c.hasDeviceDriver(), step{"wait for the device driver", s.guarded(Node, s.deviceDriverReady)}},
+		{len(c.manifests) > 0, step{"apply manifests", s.guarded(APIServer, s.applyManifests)}},
+		{c.mergeInto != "", step{"merge the kubeconfig", s.mergeKubeconfig}},
+		{c.faults != nil, step{"begin faults", s.beginFaults}},
 	}
+	var needed []step
+	for _, one := range all {
+		if one.needed {
+			needed = append(needed, one.step)
+		}
+	}
+	return needed
 }
 
 // prepare makes the back end, the authorities, and the plan.

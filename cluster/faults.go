@@ -44,9 +44,6 @@ func (c *config) checkFaults() error {
 
 // beginFaults comes last, so that a start is never disturbed.
 func (s *start) beginFaults(ctx context.Context) error {
-	if s.cluster.config.faults == nil {
-		return nil
-	}
 	return s.cluster.SetFaults(ctx, *s.cluster.config.faults)
 }
 

@@ -41,9 +41,6 @@ func UnmergeKubeconfig(ctx context.Context, file, cluster string) error {
 // mergeKubeconfig is the last of a start: a context of a cluster that did not come up is of no use.
 func (s *start) mergeKubeconfig(ctx context.Context) error {
 	c := s.cluster
-	if c.config.mergeInto == "" {
-		return nil
-	}
 	if _, err := c.MergeKubeconfig(ctx, c.config.mergeInto); err != nil {
 		return err
 	}

@@ -59,9 +59,6 @@ func (s *start) registerMetrics(ctx context.Context) error {
 }
 
 func (s *start) metricsReady(ctx context.Context) error {
-	if len(s.cluster.config.names(MetricsServer)) == 0 {
-		return nil
-	}
 	return s.cluster.WaitMetrics(ctx)
 }
 

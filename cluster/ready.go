@@ -151,9 +151,6 @@ func (c *Cluster) WaitAPI(ctx context.Context) error {
 
 // controllersReady waits for what pods of the default namespace need.
 func (s *start) controllersReady(ctx context.Context) error {
-	if s.cluster.config.without[ControllerManager] {
-		return nil
-	}
 	client, err := kubernetes.NewForConfig(s.cluster.rest)
 	if err != nil {
 		return err

@@ -129,9 +129,6 @@ func (c *Cluster) RegistryImages(ctx context.Context) ([]string, error) {
 // registryReady waits until the registry answers.
 func (s *start) registryReady(ctx context.Context) error {
 	names := s.cluster.config.names(Registry)
-	if len(names) == 0 {
-		return nil
-	}
 	api, err := newRegistryAPI(s.layout.addressing.Endpoint(names[0], registryPort), s.cluster.rest.CAData,
 		s.cluster.config.registryUser)
 	if err != nil {

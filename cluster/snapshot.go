@@ -205,9 +205,6 @@ func (c *Cluster) halt(ctx context.Context) error {
 
 // adopt has a cluster that goes on from a snapshot know only nodes that it has.
 func (s *start) adopt(ctx context.Context) error {
-	if s.cluster.config.from == nil {
-		return nil
-	}
 	return s.cluster.removeOthers(ctx)
 }
 
