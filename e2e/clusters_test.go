@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -49,7 +50,7 @@ func TestHelperCrash(t *testing.T) {
 
 func TestNothingIsLeftAfterACrash(t *testing.T) {
 	g := NewWithT(t)
-	const name = "e2e-crash"
+	name := fmt.Sprintf("e2e-crash-%d", os.Getpid()) // what one run leaves is not in the way of the next
 	crash := exec.Command(os.Args[0], "-test.run=^TestHelperCrash$", "-test.timeout=5m")
 	crash.Env = append(os.Environ(), "QUINTET_E2E_CRASH="+name)
 	out := &strings.Builder{}

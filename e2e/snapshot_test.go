@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestSnapshots(t *testing.T) {
 
 	second, err := loaded.Start(t.Context())
 	w.must(err, "start a cluster from it")
-	t.Cleanup(func() { w.must(second.Stop(t.Context()), "stop the second cluster") })
+	t.Cleanup(func() { w.must(second.Stop(context.Background()), "stop the second cluster") })
 	w2 := see(t, second)
 	w2.waitReady("kept", 2)
 	w2.createDeployment("new", 1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -90,11 +91,33 @@ func removeContainer(ctx context.Context, docker *testcontainers.DockerClient, i
 
 func removeNetworks(ctx context.Context, docker *testcontainers.DockerClient, networks []network.Summary) error {
 	for _, n := range networks {
-		if _, err := docker.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}); ignoreGone(err) != nil {
+		if err := removeNetwork(ctx, docker, n.ID); err != nil {
 			return fmt.Errorf("remove network %s: %w", n.Name, err)
 		}
 	}
 	return nil
+}
+
+// How often, and how long apart, the removal of a network is tried again.
+const (
+	networkTries = 20
+	networkWait  = 250 * time.Millisecond
+)
+
+// removeNetwork tries again while the engine has yet to take the network's last containers, which are gone, out of it.
+func removeNetwork(ctx context.Context, docker *testcontainers.DockerClient, id string) error {
+	for try := 1; ; try++ {
+		_, err := docker.NetworkRemove(ctx, id, client.NetworkRemoveOptions{})
+		err = ignoreGone(err)
+		if err == nil || try == networkTries || !strings.Contains(err.Error(), "active endpoints") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(networkWait):
+		}
+	}
 }
 
 // ignoreGone forgives what another remover was faster at.
