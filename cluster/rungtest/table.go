@@ -172,7 +172,16 @@ func addsUser(ctx context.Context, t *testing.T, c *cluster.Cluster, _ kubernete
 	if err != nil {
 		t.Fatal(err)
 	}
-	if user, err := whoAmI(ctx, config); err != nil || user != "joe" {
+	user, err := whoAmI(ctx, config)
+	for apierrors.IsForbidden(err) { // of several API servers, one may have yet to hear of the roles that another made
+		select {
+		case <-ctx.Done():
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		user, err = whoAmI(ctx, config)
+	}
+	if err != nil || user != "joe" {
 		t.Errorf("%s, %v", user, err)
 	}
 }
