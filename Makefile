@@ -54,7 +54,7 @@ test: rerunner ## Run the unit tests (no Docker needed; tests that use it are sk
 
 .PHONY: race
 race: export CGO_ENABLED = 1
-race: rerunner ## Run the unit tests, and whole clusters in one process, under the race detector
+race: rerunner ## Run RACE under the race detector: by default all but the API server's own tests
 	$(call gotest,-race -timeout 30m,$(RACE),race)
 	cd components/dns && $(call gotest,-race,./...,race-dns)
 	cd components/registry && $(call gotest,-race,./...,race-registry)

@@ -30,7 +30,7 @@ func Cases() []suite.Case {
 		{ID: "workloads/replicaset-heals", Run: replicaSetHeals, Reference: replicaSets,
 			Requirement: "A ReplicaSet MUST replace a pod that is deleted, and remove the surplus when scaled down."},
 		{ID: "workloads/replicaset-adopts", Run: replicaSetAdopts, Reference: replicaSets + "#non-template-pod-acquisitions",
-			Requirement: "A ReplicaSet MUST adopt matching pods that nobody owns, and release pods that cease to match."},
+			Requirement: "A ReplicaSet MUST adopt matching pods without an owner, and release pods that cease to match."},
 		{ID: "workloads/deployment-rolls", Run: deploymentRolls, Reference: deployments + "#rolling-update-deployment",
 			Needs: pods,
 			Requirement: "A changed Deployment MUST replace its pods without ever going below its available or above its " +
