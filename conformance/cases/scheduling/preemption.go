@@ -89,7 +89,7 @@ func preemptionBudget(ctx context.Context, t *suite.T) {
 	bound(ctx, t, "important")
 	t.Expect(t.GetPod("on-a")(ctx)).To(HaveField("DeletionTimestamp", BeNil()), "the pod that its budget protects")
 	// Budgets are kept where it can be: where only protected pods are in the way, they go.
-	t.CreatePod(ctx, pod(t, "urgent", ofClass(createClass(ctx, t, 2000), "800m")))
+	t.CreatePod(ctx, pod(t, "urgent", on("a", ofClass(createClass(ctx, t, 2000), "800m"))))
 	preempted(ctx, t, "on-a")
 }
 

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/conformance/suite"
@@ -89,16 +88,6 @@ func statefulSetRolls(ctx context.Context, t *suite.T) {
 	revisions, err := t.Client.AppsV1().ControllerRevisions(t.Namespace).List(ctx, metav1.ListOptions{})
 	t.Must(err, "list the revisions")
 	t.Expect(revisions.Items).To(And(HaveLen(2), ContainElement(HaveField("Name", set.Status.UpdateRevision))))
-}
-
-func statefulSetMaxUnavailable(ctx context.Context, t *suite.T) {
-	readySet(ctx, t, "pairs", 3, func(spec *appsv1.StatefulSetSpec) {
-		spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{
-			MaxUnavailable: ptr.To(intstr.FromInt32(2))}
-	})
-	patchSet(ctx, t, "pairs", secondTemplate)
-	suite.WaitFor(ctx, t, "two pods updated at once", updated(t, "pairs"), ConsistOf("pairs-1", "pairs-2"))
-	suite.Never(ctx, t, "a third before those are ready", updated(t, "pairs"), HaveLen(3))
 }
 
 // statefulSetScalesDown has its pods on a node that is not there, so that a deletion takes until the case says so.
