@@ -26,6 +26,8 @@ const (
 	volumes    = "https://kubernetes.io/docs/concepts/storage/persistent-volumes/"
 	classes    = "https://kubernetes.io/docs/concepts/storage/storage-classes/"
 	devices    = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
+	preempting = "https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/"
+	spreading  = "https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"
 	conditions = "https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions"
 )
 
@@ -97,6 +99,7 @@ func Cases() []suite.Case {
 			Requirement: "A pod with a ResourceClaimTemplate MUST get a claim of its own, be bound where that is allocated, " +
 				"and take it along when it goes."},
 	}
+	all = append(all, slices.Concat(ofNodes(), ofRequests(), ofAffinity(), ofSpreading(), ofPreemption())...)
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Scheduler, "0.1"
 		all[i].Needs = append(all[i].Needs, suite.HasScheduler)

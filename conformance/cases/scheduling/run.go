@@ -15,8 +15,8 @@ import (
 )
 
 func fit(ctx context.Context, t *suite.T) {
-	small := addNode(ctx, t, "small", nil)
-	t.Expect(place(ctx, t, pod(t, "first", cpu("900m")))).To(Equal(small))
+	tiny := addNode(ctx, t, "small", nil)
+	t.Expect(place(ctx, t, pod(t, "first", cpu("900m")))).To(Equal(tiny))
 	large := addNode(ctx, t, "large", nil)
 	t.Expect(place(ctx, t, pod(t, "second", cpu("900m")))).To(Equal(large), "the other node is full")
 }

@@ -95,17 +95,22 @@ func statefulSetPartition(ctx context.Context, t *suite.T) {
 	suite.Never(ctx, t, "the pod before it replaced", t.GetPod("part-0"), of(Not(Equal(revision))))
 }
 
+// claimTemplate is of a claim that no class provisions.
+func claimTemplate(name string) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(""),
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}
+}
+
 func statefulSetClaims(ctx context.Context, t *suite.T) {
 	createStatefulSet(ctx, t, "keep", func(spec *appsv1.StatefulSetSpec) {
 		spec.PodManagementPolicy = appsv1.ParallelPodManagement
 		spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenScaled:  appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 			WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
-		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"},
-			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(""),
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources: corev1.VolumeResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}}
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data")}
 	})
 	claims := func(ctx context.Context) ([]string, error) {
 		list, err := t.Client.CoreV1().PersistentVolumeClaims(t.Namespace).List(ctx, metav1.ListOptions{})
