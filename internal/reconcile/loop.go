@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -15,6 +16,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
+
+// ErrStale is what a reconciliation fails with that must wait until informers have come further. It is retried as after
+// any failure, and by the event that it waits for; it is expected, and logged as such.
+var ErrStale = errors.New("informers are behind")
 
 // Config is what a loop is made of.
 type Config struct {
@@ -146,6 +151,8 @@ func (l *Loop[K]) log(ctx context.Context, key K, err error) {
 	log := klog.FromContext(ctx).WithValues("loop", l.name, "key", fmt.Sprint(key))
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, ErrStale):
+		log.V(2).Info("Informers are behind; waiting", "err", err)
 	case apierrors.IsConflict(err):
 		log.V(2).Info("Object changed meanwhile; retrying", "err", err)
 	default:
