@@ -47,7 +47,7 @@ type Scheduler struct {
 	pods     atomic.Pointer[cache.Store] // that the API server has; nil before they are watched
 	writes   errgroup.Group              // short writes, a few at once
 	bindings sync.WaitGroup              // of pods that wait before they are bound
-	serving  *certs.Files                // nil for a self-signed certificate
+	serving  certs.GetFunc               // nil for a self-signed certificate
 
 	nominations  *nominations
 	explanations *explanations
@@ -70,7 +70,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, err := certs.Serving(c.CertFile, c.KeyFile, c.Clock)
+	serving, err := c.Serving.Certificates(lease, c.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (s *Scheduler) listen() (net.Listener, error) {
 		return s.config.Listener, nil
 	}
 	address := net.JoinHostPort(s.config.BindAddress, strconv.Itoa(s.config.SecurePort))
-	l, err := net.Listen("tcp", address)
+	l, err := s.config.Serving.Sharing.Listen(address)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
