@@ -47,6 +47,7 @@ func TestWrites(t *testing.T) {
 	w.Forget("a", "")
 	want("forgotten", "a", true)
 
+	now["jobs"] = "200"
 	w.Wrote("a", "u2", Pods, "300")
 	w.Wrote("a", "u2", "jobs", "301")
 	want("not seen", "a", false)

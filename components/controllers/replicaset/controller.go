@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,6 +30,7 @@ type Controller struct {
 	pods    *pods.Index
 	pending *expectations.Tracker
 	writes  *consistency.Writes
+	ages    prometheus.Observer // of deleted pods, as ratios to the youngest
 	loop    *runner.Loop[string]
 }
 
@@ -52,7 +54,10 @@ func newController(name string, env runner.Env, sets form) (*Controller, error) 
 	c := &Controller{env: env, sets: sets, pods: index, pending: expectations.New(env.Clock),
 		writes: consistency.New(env, "replicaset_controller", map[string]cache.SharedIndexInformer{
 			sets.resource(): sets.informer(), consistency.Pods: all,
-		})}
+		}),
+		ages: env.Histogram("replicaset_controller", "sorting_deletion_age_ratio",
+			"Ages of ready pods that were chosen to be deleted, as ratios to that of the youngest.",
+			prometheus.ExponentialBuckets(0.25, 2, 6)).WithLabelValues()}
 	c.loop = runner.NewLoop(name, env, c.reconcile)
 	if err := sets.watch(c.loop, c.setChanged); err != nil {
 		return nil, err
