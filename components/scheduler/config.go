@@ -92,6 +92,7 @@ type Config struct {
 	gates       featureGates
 	claims      *prometheus.CounterVec       // of metrics
 	working     *prometheus.GaugeVec         // of metrics
+	devices     *deviceMetrics               // of metrics
 	plugins     map[string]framework.Factory // of users, by name
 	pluginNames []string                     // in the order of WithPlugin
 	handles     *framework.Services

@@ -65,7 +65,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	c.claims, c.working = newClaimCounter(), newWorkGauge()
+	c.claims, c.working, c.devices = newClaimCounter(), newWorkGauge(), newDeviceMetrics()
 	profiles, hints, err := build(&c)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		Less:             profiles[c.Profiles[0].Name].sorts[0].Less,
 		Incoming:         func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
 	})
-	s.metrics = newMetrics(s.queue, c.claims, c.working)
+	s.metrics = newMetrics(s.queue, c.claims, c.working, c.devices.waits, c.devices.took)
 	s.hints = hints
 	s.writes.SetLimit(c.Writers)
 	c.handles.Scheduler = s

@@ -2,6 +2,8 @@
 package plugins
 
 import (
+	"time"
+
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -48,6 +50,8 @@ type Dependencies struct {
 	// ResourceClaim returns a claim as its informer knows it; ClaimCreated is told of every attempt to create one.
 	ResourceClaim func(namespace, name string) (*resourcev1.ResourceClaim, error)
 	ClaimCreated  func(error)
+	// DevicesAwaited is told how waits for binding conditions ended, by the scheduler's name and the driver.
+	DevicesAwaited func(profile, driver string, outcome dynamicresources.Outcome, took time.Duration)
 	// IgnoredResources are left to extenders.
 	IgnoredResources []string
 }
