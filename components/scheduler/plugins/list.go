@@ -2,9 +2,8 @@
 package plugins
 
 import (
-	"time"
-
 	"fmt"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
