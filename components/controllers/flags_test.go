@@ -22,7 +22,7 @@ cluster-signing-kubelet-client-cert-file cluster-signing-kubelet-client-key-file
 cluster-signing-kubelet-serving-cert-file cluster-signing-kubelet-serving-key-file
 cluster-signing-legacy-unknown-cert-file cluster-signing-legacy-unknown-key-file
 concurrent-daemonset-syncs concurrent-deployment-syncs concurrent-device-taint-eviction-syncs
-concurrent-ephemeralvolume-syncs concurrent-resource-claim-syncs concurrent-cron-job-syncs concurrent-job-syncs
+concurrent-ephemeralvolume-syncs concurrent-resourceclaim-syncs concurrent-cron-job-syncs concurrent-job-syncs
 concurrent-endpoint-syncs endpoint-updates-batch-period
 concurrent-service-endpoint-syncs endpointslice-updates-batch-period max-endpoints-per-slice
 mirroring-concurrent-service-endpoint-syncs mirroring-endpointslice-updates-batch-period

@@ -54,7 +54,7 @@ func TestFlags(t *testing.T) {
 		"":                                        "asked ann;asked eve;asked joe",
 		"--disabled-metrics=asked":                "",
 		"--show-hidden-metrics-for-version=1.35":  "asked ann;asked eve;asked joe;old",
-		"--allow-metric-labels=asked,by='joe'":    "asked unexpected",
+		"--allow-metric-labels=asked,by=joe":      "asked unexpected;asked joe",
 		"--allow-metric-labels-manifest=" + file:  "asked unexpected;asked eve",
 		"--show-hidden-metrics-for-version=1.34":  "error",
 		"--allow-metric-labels-manifest=/no/file": "error",
