@@ -11,7 +11,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/server"
-	"quintet.dev/quintet/internal/exposition"
 )
 
 // measures are the registries of metrics, and what is shown of them.
