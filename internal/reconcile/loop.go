@@ -17,9 +17,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrStale is what a reconciliation fails with that must wait until informers have come further. It is retried as after
-// any failure, and by the event that it waits for; it is expected, and logged as such.
+// ErrStale is what a reconciliation fails with that must wait until informers have come further. The event that it waits
+// for brings it back, or else a short time does: it takes no part in the limits of failures, and is logged as expected.
 var ErrStale = errors.New("informers are behind")
+
+const staleDelay = 100 * time.Millisecond
 
 // Config is what a loop is made of.
 type Config struct {
@@ -128,7 +130,11 @@ func (l *Loop[K]) next(ctx context.Context) bool {
 	}
 	if err := l.attempt(ctx, key); err != nil {
 		l.log(ctx, key, err)
-		l.queue.AddRateLimited(key)
+		if errors.Is(err, ErrStale) {
+			l.queue.AddAfter(key, staleDelay)
+		} else {
+			l.queue.AddRateLimited(key)
+		}
 		return true
 	}
 	l.queue.Forget(key)
