@@ -110,6 +110,7 @@ require (
 	go.uber.org/mock v0.6.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
+	k8s.io/endpointslice v0.36.6 // indirect
 )
 
 require (

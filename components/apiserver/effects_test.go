@@ -21,11 +21,11 @@ import (
 
 // TestSharedPort: two servers listen on one port if both may.
 func TestSharedPort(t *testing.T) {
-	first := start(t, func(c *options.Config) { c.Serving.PermitPortSharing = true })
+	first := start(t, func(c *options.Config) { c.Serving.Sharing.Port = true })
 	port := first.server.Addr().(*net.TCPAddr).Port
 	for shared, want := range map[bool]bool{false: false, true: true} {
 		c := options.Config{Storage: options.StorageMemory, SecurePort: port}
-		c.Serving.PermitPortSharing = shared
+		c.Serving.Sharing.Port = shared
 		second, err := apiserver.New(c)
 		if (err == nil) != want {
 			t.Errorf("shared %v: %v", shared, err)

@@ -152,11 +152,15 @@ func (s *Server) prepare(ctx context.Context) error {
 func (s *Server) ensureFirstObjects(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := s.bootstrap.ensure(ctx)
-		if err == nil {
-			close(s.progress.first)
+		if err := s.bootstrap.ensure(ctx); err != nil {
+			return err
 		}
-		return err
+		// the caches, by which requests are authorized, hear of writes a moment later, of other servers' in particular
+		if err := s.stores.catchUp(ctx); err != nil {
+			return err
+		}
+		close(s.progress.first)
+		return nil
 	})
 	group.Go(func() error {
 		if err := s.crds.Sync(ctx); err != nil {

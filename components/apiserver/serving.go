@@ -1,15 +1,11 @@
 package apiserver
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
-	"syscall"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apiserver/pkg/server/filters"
 
 	"quintet.dev/quintet/components/apiserver/options"
@@ -35,26 +31,9 @@ func openListener(config options.Config) (net.Listener, error) {
 		return config.Listener, nil
 	}
 	address := net.JoinHostPort(config.BindAddress.String(), strconv.Itoa(max(config.SecurePort, 0)))
-	listener, err := listen(config.Serving, address)
+	listener, err := config.Serving.Sharing.Listen(address)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s (--bind-address, --secure-port): %w", address, err)
 	}
 	return listener, nil
-}
-
-// listen opens the port.
-func listen(s options.Serving, address string) (net.Listener, error) {
-	options := map[int]bool{unix.SO_REUSEPORT: s.PermitPortSharing, unix.SO_REUSEADDR: s.PermitAddressSharing}
-	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
-		var errs []error
-		err := conn.Control(func(fd uintptr) {
-			for option, on := range options {
-				if on {
-					errs = append(errs, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, 1))
-				}
-			}
-		})
-		return errors.Join(append(errs, err)...)
-	}}
-	return config.Listen(context.Background(), "tcp", address)
 }

@@ -171,7 +171,7 @@ func TestCertificatesByName(t *testing.T) {
 // TestMetrics: those that dashboards ask for are there, with upstream's names and labels.
 func TestMetrics(t *testing.T) {
 	f := start(t, withoutServiceAccounts,
-		func(c *options.Config) { c.DisabledMetrics = []string{"apiserver_resource_objects"} })
+		func(c *options.Config) { c.Metrics.Disabled = []string{"apiserver_resource_objects"} })
 	client := f.client(t)
 	watch, err := client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {

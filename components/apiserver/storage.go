@@ -198,6 +198,15 @@ func (s *stores) waitReady(ctx context.Context) error {
 	return nil
 }
 
+// catchUp returns when the caches have what is stored now.
+func (s *stores) catchUp(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, b := range s.backends {
+		group.Go(func() error { return b.caches.CatchUp(ctx) })
+	}
+	return group.Wait()
+}
+
 // ask fails if the first store doesn't answer.
 func (s *stores) ask(ctx context.Context) error {
 	_, err := s.first().store.Revision(ctx)

@@ -2,11 +2,7 @@ package apiserver
 
 import (
 	"crypto/tls"
-	"fmt"
-	"os"
 	"path/filepath"
-
-	"k8s.io/client-go/util/cert"
 
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/options"
@@ -34,17 +30,17 @@ func servedTLS(config *options.Config) (*tls.Config, error) {
 	if out.GetCertificate, err = servingCertificate(config); err != nil || len(config.Serving.SNI) == 0 {
 		return out, err
 	}
-	named, err := newNames(config.Serving.SNI, out.GetCertificate, config.Clock)
+	named, err := certs.NewNames(config.Serving.SNI, out.GetCertificate, config.Clock)
 	if err != nil {
 		return nil, err
 	}
-	out.GetCertificate = named.get
+	out.GetCertificate = named.Get
 	return out, nil
 }
 
 // servingCertificate is the one for hosts that have none of their own.
-func servingCertificate(config *options.Config) (certificateFunc, error) {
-	always := func(c tls.Certificate) certificateFunc {
+func servingCertificate(config *options.Config) (certs.GetFunc, error) {
+	always := func(c tls.Certificate) certs.GetFunc {
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c, nil }
 	}
 	switch {
@@ -55,12 +51,12 @@ func servingCertificate(config *options.Config) (certificateFunc, error) {
 		files, err := certs.Follow(flags, config.TLSCertFile, config.TLSKeyFile, config.Clock)
 		return files.Get, err
 	case config.CertDir != "":
-		certFile, keyFile := ownFiles(config.CertDir)
-		if err := ensurePair(config, certFile, keyFile); err != nil {
-			return nil, fmt.Errorf("--cert-dir: %w", err)
+		files, err := certs.Kept(config.CertDir, ownName, config.Clock,
+			func() (certs.Pair, error) { return ownPair(config) })
+		if err != nil {
+			return nil, err
 		}
-		files, err := certs.Follow("--cert-dir", certFile, keyFile, config.Clock)
-		return files.Get, err
+		return files.Get, nil
 	default:
 		pair, err := ownPair(config)
 		if err != nil {
@@ -71,26 +67,11 @@ func servingCertificate(config *options.Config) (certificateFunc, error) {
 	}
 }
 
-// The files of CertDir.
-const (
-	ownCertFile = "apiserver.crt"
-	ownKeyFile  = "apiserver.key"
-)
+// ownName is that of the files of CertDir.
+const ownName = "apiserver"
 
 func ownFiles(dir string) (certFile, keyFile string) {
-	return filepath.Join(dir, ownCertFile), filepath.Join(dir, ownKeyFile)
-}
-
-// ensurePair makes a certificate unless there is one.
-func ensurePair(config *options.Config, certFile, keyFile string) error {
-	if is, err := cert.CanReadCertAndKey(certFile, keyFile); is || err != nil {
-		return err
-	}
-	pair, err := ownPair(config)
-	if err != nil {
-		return err
-	}
-	return keepPair(certFile, keyFile, pair)
+	return filepath.Join(dir, ownName+".crt"), filepath.Join(dir, ownName+".key")
 }
 
 // ownPair is a certificate that the server makes for itself, and that of its authority.
@@ -113,14 +94,4 @@ func ownPair(config *options.Config) (certs.Pair, error) {
 	pair, err := sign("kube-apiserver", hosts...)
 	pair.Cert = append(pair.Cert, ca.Cert...)
 	return pair, err
-}
-
-func keepPair(certFile, keyFile string, pair certs.Pair) error {
-	if err := os.MkdirAll(filepath.Dir(certFile), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(keyFile, pair.Key, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(certFile, pair.Cert, 0o644)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 // rangeAllocator is the only way of giving nodes their ranges of addresses that needs no cloud.
@@ -25,9 +27,9 @@ type CloudConfig struct {
 	ConcurrentServices            int
 	CIDRAllocatorType             string // RangeAllocator
 
-	FlexVolumePluginDir         string // must hold no drivers
-	EnableHostPathProvisioner   bool   // must be false
-	EmulatedVersion, MinVersion []string
+	FlexVolumePluginDir       string // must hold no drivers
+	EnableHostPathProvisioner bool   // must be false
+	Skew                      release.Skew
 }
 
 func defaultCloud() CloudConfig {
@@ -64,9 +66,7 @@ func (c *CloudConfig) AddFlags(fs *pflag.FlagSet) {
 		"directory of FlexVolume drivers, which are not supported: it must be empty or missing")
 	fs.BoolVar(&c.EnableHostPathProvisioner, "enable-hostpath-provisioner", c.EnableHostPathProvisioner,
 		"only false: see the program volume-provisioner")
-	fs.StringSliceVar(&c.EmulatedVersion, "emulated-version", c.EmulatedVersion, "release to behave as: only kube=1.36")
-	fs.StringSliceVar(&c.MinVersion, "min-compatibility-version", c.MinVersion,
-		"oldest release of the API server to work with: kube=1.35 or kube=1.36")
+	c.Skew.AddFlags(fs)
 }
 
 func (c *CloudConfig) validate() error {
@@ -91,14 +91,7 @@ func (c *CloudConfig) validate() error {
 		refuse(len(drivers) > 0, "--flex-volume-plugin-dir %s: FlexVolume drivers are not supported, and %s is one",
 			c.FlexVolumePluginDir, nameOf(drivers))
 	}
-	for _, version := range c.EmulatedVersion {
-		refuse(version != "1.36" && version != "kube=1.36", "--emulated-version %s: only kube=1.36 is there", version)
-	}
-	for _, version := range c.MinVersion {
-		known := version == "1.35" || version == "kube=1.35" || version == "1.36" || version == "kube=1.36"
-		refuse(!known, "--min-compatibility-version %s: use kube=1.35 or kube=1.36", version)
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Skew.Validate())...)
 }
 
 func nameOf(entries []os.DirEntry) string {

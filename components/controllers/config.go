@@ -21,8 +21,8 @@ import (
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/nodeipam"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
-	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/profiles"
 )
@@ -59,12 +59,11 @@ type Config struct {
 	Access delegated.Options
 	// BindAddress and SecurePort are where health and metrics are served; no port, no server.
 	// Listener, if not nil, is used in their place, and is closed by Run.
-	BindAddress                    string
-	SecurePort                     int
-	Listener                       net.Listener
-	Handshakes                     certs.Handshakes
-	Profiling                      profiles.Options
-	TLSCertFile, TLSPrivateKeyFile string
+	BindAddress string
+	SecurePort  int
+	Listener    net.Listener
+	Serving     diagnostics.Serving
+	Profiling   profiles.Options
 
 	AllocateNodeCIDRs     bool
 	ClusterCIDR           string // at most one range per address family, comma-separated
@@ -202,7 +201,7 @@ func (c *Config) validate() error {
 	if c.Client == nil && c.Kubeconfig == "" && c.Master == "" {
 		errs = append(errs, errors.New("--kubeconfig is required: it names the API server and the manager's identity"))
 	}
-	errs = append(errs, c.Access.Validate(), c.Handshakes.Validate())
+	errs = append(errs, c.Access.Validate(), c.Serving.Validate())
 	if _, err := c.gates(); err != nil {
 		errs = append(errs, err)
 	}

@@ -32,15 +32,14 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	c.LeaderElection.AddFlags(fs, "kube-controller-manager")
 
-	c.Handshakes.AddFlags(fs)
+	c.Serving.AddFlags(fs)
+	c.Serving.Metrics.AddFlags(fs)
 	c.Profiling.AddFlags(fs)
 	c.Cloud.AddFlags(fs)
 	c.Migration.AddFlags(fs)
 	c.Access.AddFlags(fs)
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve health and metrics on")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "port to serve health and metrics on; 0 serves nothing")
-	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate; self-signed if empty")
-	fs.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", c.TLSPrivateKeyFile, "key of --tls-cert-file")
 
 	fs.BoolVar(&c.AllocateNodeCIDRs, "allocate-node-cidrs", c.AllocateNodeCIDRs,
 		"give each node a range of pod addresses")

@@ -25,13 +25,18 @@ const (
 	trustBundle     = "ClusterTrustBundle"
 	podCertificates = "PodCertificateRequest"
 	flagz           = "ComponentFlagz" // serves /flagz; beta, on by default
+	// Of controllers that wait until they see their own writes (KEP-5647); beta, on by default.
+	consistentDaemonSets   = "StaleControllerConsistencyDaemonSet"
+	consistentJobs         = "StaleControllerConsistencyJob"
+	consistentReplicaSets  = "StaleControllerConsistencyReplicaSet"
+	consistentStatefulSets = "StaleControllerConsistencyStatefulSet"
 )
 
 // switchable are the feature gates that can be set to either value.
 func switchable() []string {
 	return []string{trustBundle, flagz, deviceTaintRules, deviceTaints, configurableTolerance, scaleToZero,
-		maxUnavailable, podCertificates,
-		storageVersionMigrator}
+		maxUnavailable, podCertificates, consistentDaemonSets, consistentJobs, consistentReplicaSets,
+		consistentStatefulSets, storageVersionMigrator}
 }
 
 // unswitched are the gates that change what upstream's manager does, and that are here what they are by default. All
@@ -44,8 +49,7 @@ func unswitched() []string {
 		"DeploymentReplicaSetTerminatingReplicas", "GenericWorkload", "InOrderInformersBatchProcess",
 		"InformerResourceVersion", "MutableSchedulingDirectivesForSuspendedJobs", "PersistentVolumeClaimUnusedSinceTime",
 		"PodDeletionCost", "PodLevelResources", "SELinuxMount",
-		"StaleControllerConsistencyDaemonSet", "StaleControllerConsistencyJob", "StaleControllerConsistencyReplicaSet",
-		"StaleControllerConsistencyStatefulSet", "StatefulSetSemanticRevisionComparison", "StorageVersionAPI",
+		"StatefulSetSemanticRevisionComparison", "StorageVersionAPI",
 		"TaintTolerationComparisonOperators", "WatchListClient", "WorkloadWithJob",
 	}
 }

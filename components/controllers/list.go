@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/component-base/featuregate"
+
 	"quintet.dev/quintet/components/controllers/bootstrapsigner"
 	"quintet.dev/quintet/components/controllers/clusterroleaggregation"
 	"quintet.dev/quintet/components/controllers/cronjob"
@@ -67,9 +69,9 @@ func list() []entry {
 		{"deployment-controller", "deployment", "deployment-controller", "deployment-controller",
 			func(c *Config) int { return c.ConcurrentDeploymentSyncs }, plain(deployment.New), ""},
 		{"replicaset-controller", "replicaset", "replicaset-controller", "replicaset-controller",
-			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New), ""},
+			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, consistent(consistentReplicaSets, replicaset.New), ""},
 		{"replicationcontroller-controller", "replicationcontroller", "replication-controller", "replication-controller",
-			func(c *Config) int { return c.ConcurrentRCSyncs }, plain(replicaset.NewForControllers),
+			func(c *Config) int { return c.ConcurrentRCSyncs }, consistent(consistentReplicaSets, replicaset.NewForControllers),
 			"v1/replicationcontrollers"},
 		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
 			func(c *Config) int { return c.ConcurrentEndpointSyncs },
@@ -112,10 +114,12 @@ func list() []entry {
 			"kube-apiserver-serving-clustertrustbundle-publisher", "kube-apiserver-serving-clustertrustbundle-publisher",
 			one, makeBundlePublisher, "certificates.k8s.io/v1beta1/clustertrustbundles"},
 		{"daemonset-controller", "daemonset", "daemon-set-controller", "daemonset-controller",
-			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
+			func(c *Config) int { return c.ConcurrentDaemonSetSyncs },
+			consistent(consistentDaemonSets, daemonset.New), "apps/v1/daemonsets"},
 		{"statefulset-controller", "statefulset", "statefulset-controller", "statefulset-controller",
 			func(c *Config) int { return c.ConcurrentStatefulSetSyncs },
 			func(h *host, env runner.Env) (runner.Controller, error) {
+				env.StaleReads = !h.config.on(consistentStatefulSets)
 				return statefulset.New(env, h.config.on(maxUnavailable))
 			},
 			"apps/v1/statefulsets"},
@@ -128,7 +132,7 @@ func list() []entry {
 			"horizontal-pod-autoscaler", func(c *Config) int { return c.Autoscaler.ConcurrentSyncs }, makeAutoscaler,
 			"autoscaling/v2/horizontalpodautoscalers"},
 		{"job-controller", "job", "job-controller", "job-controller",
-			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
+			func(c *Config) int { return c.ConcurrentJobSyncs }, consistent(consistentJobs, job.New), "batch/v1/jobs"},
 		{"persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection-controller",
 			"persistentvolumeclaim-protection-controller", one,
 			plain(storageprotection.NewClaims), ""},
@@ -203,6 +207,15 @@ func absent() []string {
 // plain is a controller that needs nothing but its environment.
 func plain[C runner.Controller](make func(runner.Env) (C, error)) func(*host, runner.Env) (runner.Controller, error) {
 	return func(_ *host, env runner.Env) (runner.Controller, error) { return make(env) }
+}
+
+// consistent is plain, for a controller that waits to see its own writes unless gate is off.
+func consistent[C runner.Controller](gate featuregate.Feature,
+	make func(runner.Env) (C, error)) func(*host, runner.Env) (runner.Controller, error) {
+	return func(h *host, env runner.Env) (runner.Controller, error) {
+		env.StaleReads = !h.config.on(gate)
+		return make(env)
+	}
 }
 
 func names() string {

@@ -42,7 +42,7 @@ import (
 type Manager struct {
 	config   Config
 	registry registry
-	serving  *certs.Files // nil for a self-signed certificate
+	serving  certs.GetFunc // nil for a self-signed certificate
 	requests *requests
 	leading  *prometheus.GaugeVec // leader_election_master_status, by lease
 	managed  *prometheus.GaugeVec // running_managed_controllers, by name and manager
@@ -64,7 +64,7 @@ func New(c Config) (*Manager, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	serving, err := certs.Serving(c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock)
+	serving, err := c.Serving.Certificates(managerName, c.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 		elected = []health.Check{{Name: watchdog.Name(), Probe: watchdog.Check}}
 	}
 	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving,
-		Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Serving: c.Serving, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
 		Program: m.program()}
 	if server.Listener != nil {
 		return server, nil
 	}
-	if server.Listener, err = net.Listen("tcp",
+	if server.Listener, err = c.Serving.Sharing.Listen(
 		net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}

@@ -17,9 +17,10 @@ import (
 )
 
 // upstreamMetrics are metrics of upstream's manager that say the same here. Those that are left out need parts that are
-// not there (CIDR sets, operations of in-tree volumes, caches of client-go), or a library's global state.
+// not there (operations of in-tree volumes, caches of client-go), or a library's global state.
 const upstreamMetrics = `
 cronjob_controller_job_creation_skew_duration_seconds
+daemonset_controller_stale_sync_skips_total
 endpoint_slice_controller_changes
 endpoint_slice_controller_desired_endpoint_slices
 endpoint_slice_controller_endpoints_added_per_sync
@@ -29,10 +30,21 @@ endpoint_slice_controller_endpointslices_changed_per_sync
 endpoint_slice_controller_num_endpoint_slices
 endpoint_slice_controller_services_count_by_traffic_distribution
 endpoint_slice_controller_syncs
+endpoint_slice_mirroring_controller_addresses_skipped_per_sync
+endpoint_slice_mirroring_controller_changes
+endpoint_slice_mirroring_controller_desired_endpoint_slices
+endpoint_slice_mirroring_controller_endpoints_added_per_sync
+endpoint_slice_mirroring_controller_endpoints_desired
+endpoint_slice_mirroring_controller_endpoints_removed_per_sync
+endpoint_slice_mirroring_controller_endpoints_sync_duration
+endpoint_slice_mirroring_controller_endpoints_updated_per_sync
+endpoint_slice_mirroring_controller_num_endpoint_slices
 ephemeral_volume_controller_create_failures_total
 ephemeral_volume_controller_create_total
 garbagecollector_controller_resources_sync_error_total
 horizontal_pod_autoscaler_controller_desired_replicas
+horizontal_pod_autoscaler_controller_metric_computation_duration_seconds
+horizontal_pod_autoscaler_controller_metric_computation_total
 horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers
 horizontal_pod_autoscaler_controller_reconciliation_duration_seconds
 horizontal_pod_autoscaler_controller_reconciliations_total
@@ -42,6 +54,7 @@ job_controller_job_sync_duration_seconds
 job_controller_job_syncs_total
 job_controller_jobs_by_external_controller_total
 job_controller_jobs_finished_total
+job_controller_stale_sync_skips_total
 job_controller_terminated_pods_tracking_finalizer_total
 kubernetes_build_info
 kubernetes_feature_enabled
@@ -52,6 +65,11 @@ node_collector_update_all_nodes_health_duration_seconds
 node_collector_update_node_health_duration_seconds
 node_collector_zone_health
 node_collector_zone_size
+node_ipam_controller_cidrset_allocation_tries_per_request
+node_ipam_controller_cidrset_cidrs_allocations_total
+node_ipam_controller_cidrset_cidrs_releases_total
+node_ipam_controller_cidrset_usage_cidrs
+node_ipam_controller_cirdset_max_cidrs
 pod_gc_collector_force_delete_pod_errors_total
 pod_gc_collector_force_delete_pods_total
 pv_collector_bound_pv_count
@@ -59,6 +77,8 @@ pv_collector_bound_pvc_count
 pv_collector_total_pv_count
 pv_collector_unbound_pv_count
 pv_collector_unbound_pvc_count
+replicaset_controller_sorting_deletion_age_ratio
+replicaset_controller_stale_sync_skips_total
 resourceclaim_controller_creates_total
 resourceclaim_controller_resource_claims
 rest_client_request_duration_seconds
@@ -68,6 +88,7 @@ rest_client_response_size_bytes
 root_ca_cert_publisher_sync_duration_seconds
 root_ca_cert_publisher_sync_total
 running_managed_controllers
+statefulset_controller_stale_sync_skips_total
 taint_eviction_controller_pod_deletion_duration_seconds
 taint_eviction_controller_pod_deletions_total
 ttl_after_finished_controller_job_deletion_duration_seconds
@@ -118,6 +139,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 	registry := &namesOf{Registry: prometheus.NewRegistry()}
 	c := DefaultConfig()
 	c.Client, c.Clock = &rest.Config{Host: server.URL}, clock.RealClock{}
+	c.AllocateNodeCIDRs, c.ClusterCIDR = true, "10.244.0.0/16"
 	c.RootCAFile = filepath.Join(t.TempDir(), "ca")
 	if err := os.WriteFile(c.RootCAFile, []byte("ca"), 0o600); err != nil {
 		t.Fatal(err)

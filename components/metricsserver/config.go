@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -37,9 +37,7 @@ type Config struct {
 	BindAddress string
 	SecurePort  int
 	Listener    net.Listener
-	CertFile    string
-	KeyFile     string
-	Handshakes  certs.Handshakes
+	Serving     diagnostics.Serving
 	// Access configures authentication and authorization of requests.
 	Access delegated.Options
 
@@ -105,10 +103,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&k.Timeout, "kubelet-request-timeout", k.Timeout, "How long a kubelet may take to answer.")
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "Address that serves the API.")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "Port that serves the API over TLS.")
-	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile,
-		"Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
-	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
-	c.Handshakes.AddFlags(fs)
+	c.Serving.AddFlags(fs)
 	c.Access.AddFlags(fs)
 	c.CommandLine = zpages.Flags(fs)
 }
@@ -139,7 +134,7 @@ func (c *Config) validate() error {
 			return fmt.Errorf("--kubelet-preferred-address-types: there is no type %q", address)
 		}
 	}
-	return errors.Join(c.Access.Validate(), c.Handshakes.Validate())
+	return errors.Join(c.Access.Validate(), c.Serving.Validate())
 }
 
 // connection to the API server.

@@ -31,7 +31,7 @@ import (
 type MetricsServer struct {
 	config  Config
 	metrics *metrics
-	serving *certs.Files // nil for a self-signed certificate
+	serving certs.GetFunc // nil for a self-signed certificate
 	scraper *scraper
 
 	factory     informers.SharedInformerFactory
@@ -57,7 +57,7 @@ func New(config Config) (*MetricsServer, error) {
 	}
 	m := &MetricsServer{config: config, metrics: newMetrics(), added: make(chan struct{}, 1)}
 	m.state.Store(&usage.State{})
-	if m.serving, err = certs.Serving(config.CertFile, config.KeyFile, config.Clock); err != nil {
+	if m.serving, err = config.Serving.Certificates("metrics-server", config.Clock); err != nil {
 		return nil, err
 	}
 	kubelets, err := rest.HTTPClientFor(config.kubelets(connection))
@@ -210,7 +210,7 @@ func (m *MetricsServer) listen() (net.Listener, error) {
 		return m.config.Listener, nil
 	}
 	address := net.JoinHostPort(m.config.BindAddress, strconv.Itoa(m.config.SecurePort))
-	listener, err := net.Listen("tcp", address)
+	listener, err := m.config.Serving.Sharing.Listen(address)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}

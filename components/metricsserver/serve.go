@@ -31,7 +31,7 @@ func (m *MetricsServer) serve(ctx context.Context, group *errgroup.Group) error 
 	informed := health.Check{Name: "metadata-informer-sync", Probe: m.informed}
 	timely := health.Check{Name: "metric-collection-timely", Probe: m.timely}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: m.metrics.registry, Certificate: m.serving, Handshakes: c.Handshakes,
+		Listener: listener, Gate: gate, Metrics: m.metrics.registry, Certificate: m.serving, Serving: c.Serving,
 		Health: []health.Check{health.Ping(), timely, informed},
 		Live:   []health.Check{health.Ping(), timely},
 		Ready: []health.Check{health.Ping(), {Name: "metric-storage-ready", Probe: m.stored}, informed,

@@ -8,18 +8,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/scheduler/extender"
 	"quintet.dev/quintet/components/scheduler/framework"
-	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/profiles"
+	"quintet.dev/quintet/internal/release"
 )
 
 // Config of a Scheduler. The zero value of a field takes upstream's default, but for those of Leader.
@@ -28,6 +31,12 @@ type Config struct {
 	Client     kubernetes.Interface
 	RESTConfig *rest.Config
 	Kubeconfig string
+	Master     string // URL of the API server, instead of the one in Kubeconfig
+	// ContentType is how built-in objects are encoded on the wire, protobuf if it is empty; AcceptContentTypes, how the
+	// API server may encode them.
+	ContentType, AcceptContentTypes string
+	// Skew is which releases the scheduler behaves as and works with.
+	Skew release.Skew
 	// QPS and Burst limit requests to the API server; QPS <= 0 does not limit them.
 	QPS   float32
 	Burst int
@@ -53,9 +62,7 @@ type Config struct {
 	BindAddress string
 	SecurePort  int
 	Listener    net.Listener
-	CertFile    string
-	KeyFile     string
-	Handshakes  certs.Handshakes
+	Serving     diagnostics.Serving
 	Profiling   profiles.Options
 	// Access configures authentication and authorization of the serving endpoints.
 	Access delegated.Options
@@ -85,6 +92,7 @@ type Config struct {
 	gates       featureGates
 	claims      *prometheus.CounterVec       // of metrics
 	working     *prometheus.GaugeVec         // of metrics
+	devices     *deviceMetrics               // of metrics
 	plugins     map[string]framework.Factory // of users, by name
 	pluginNames []string                     // in the order of WithPlugin
 	handles     *framework.Services
@@ -133,6 +141,11 @@ func (c *Config) complete() error {
 	if err := extender.Check(c.Extenders); err != nil {
 		return err
 	}
+	setDefault(&c.ContentType, runtime.ContentTypeProtobuf)
+	if t := c.ContentType; t != runtime.ContentTypeProtobuf && t != runtime.ContentTypeJSON {
+		return fmt.Errorf("--kube-api-content-type %q: use %s or %s", t, runtime.ContentTypeProtobuf,
+			runtime.ContentTypeJSON)
+	}
 	setDefault(&c.InitialBackoff, time.Second)
 	setDefault(&c.MaxBackoff, 10*time.Second)
 	setDefault(&c.Writers, 128)
@@ -148,7 +161,8 @@ func (c *Config) complete() error {
 	if c.Percentage < 0 || c.Percentage > 100 {
 		return fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", c.Percentage)
 	}
-	if err := errors.Join(c.gates.check(), c.Leader.Validate(), c.Access.Validate(), c.Handshakes.Validate()); err != nil {
+	if err := errors.Join(c.gates.check(), c.Leader.Validate(), c.Access.Validate(), c.Serving.Validate(),
+		c.Skew.Validate()); err != nil {
 		return err
 	}
 	if c.Client != nil {
@@ -160,19 +174,22 @@ func (c *Config) complete() error {
 func (c *Config) connect() error {
 	config := c.RESTConfig
 	if config == nil {
-		if c.Kubeconfig == "" {
+		if c.Kubeconfig == "" && c.Master == "" {
 			return errors.New("no API server: give --kubeconfig, or clientConnection.kubeconfig in the file of --config")
 		}
-		loaded, err := kubeconfig.Load(c.Kubeconfig, -1)
+		loaded, err := clientcmd.BuildConfigFromFlags(c.Master, c.Kubeconfig)
 		if err != nil {
-			return err
+			return fmt.Errorf("kubeconfig %q: %w", c.Kubeconfig, err)
 		}
+		loaded.QPS = -1
 		config = loaded
 	}
 	c.connection = kubeconfig.AddUserAgent(rest.CopyConfig(config), "kube-scheduler", "kube-scheduler")
 	config = kubeconfig.AddUserAgent(rest.CopyConfig(config), "kube-scheduler", "kube-scheduler")
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType, config.AcceptContentTypes = c.ContentType, c.AcceptContentTypes
+	if config.AcceptContentTypes == "" && config.ContentType == runtime.ContentTypeProtobuf {
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
 	config.QPS, config.Burst = -1, 0
 	if c.QPS > 0 {
 		config.QPS, config.Burst = c.QPS, c.Burst

@@ -32,7 +32,7 @@ func (c *Config) configuration() *configv1.KubeSchedulerConfiguration {
 			ResourceNamespace: c.Leader.ResourceNamespace,
 		},
 		ClientConnection: componentv1alpha1.ClientConnectionConfiguration{
-			Kubeconfig: c.Kubeconfig, ContentType: runtime.ContentTypeProtobuf, QPS: -1,
+			Kubeconfig: c.Kubeconfig, ContentType: c.ContentType, AcceptContentTypes: c.AcceptContentTypes, QPS: -1,
 		},
 		DebuggingConfiguration: componentv1alpha1.DebuggingConfiguration{
 			EnableProfiling: ptr.To(c.Profiling.On), EnableContentionProfiling: ptr.To(c.Profiling.Contention),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/leader"
@@ -18,15 +19,17 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.File, "config", c.File,
 		"KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) file; flags given beside it win.")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "Kubeconfig file that tells how to reach the API server.")
+	fs.StringVar(&c.Master, "master", c.Master, "URL of the API server, instead of the one in --kubeconfig.")
+	fs.StringVar(&c.ContentType, "kube-api-content-type", runtime.ContentTypeProtobuf,
+		"Encoding of built-in objects on the wire: application/vnd.kubernetes.protobuf or application/json.")
 	fs.Float32Var(&c.QPS, "kube-api-qps", c.QPS, "Requests per second to the API server; 0 does not limit them.")
 	fs.IntVar(&c.Burst, "kube-api-burst", c.Burst, "Requests above --kube-api-qps that may come at once.")
 	c.Leader.AddFlags(fs, lease)
+	c.Skew.AddFlags(fs)
 	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "Address that serves health and metrics.")
 	fs.IntVar(&c.SecurePort, "secure-port", 10259, "Port that serves health and metrics over TLS; 0 serves none.")
-	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile,
-		"Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
-	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
-	c.Handshakes.AddFlags(fs)
+	c.Serving.AddFlags(fs)
+	c.Serving.Metrics.AddFlags(fs)
 	c.Profiling = profiles.Options{On: true, Contention: true}
 	c.Profiling.AddFlags(fs)
 	c.Access = delegated.Default()

@@ -45,10 +45,9 @@ func decode(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 }
 
 func (c *Config) apply(file *configv1.KubeSchedulerConfiguration) error {
-	if err := unsupported(file); err != nil {
-		return err
-	}
 	override(c, "kubeconfig", &c.Kubeconfig, file.ClientConnection.Kubeconfig)
+	override(c, "kube-api-content-type", &c.ContentType, file.ClientConnection.ContentType)
+	c.AcceptContentTypes = file.ClientConnection.AcceptContentTypes
 	override(c, "kube-api-qps", &c.QPS, file.ClientConnection.QPS)
 	override(c, "kube-api-burst", &c.Burst, int(file.ClientConnection.Burst))
 	c.applyLeader(&file.LeaderElection)
@@ -115,24 +114,6 @@ func (c *Config) given(flag string) bool { return c.changed != nil && c.changed(
 
 // upstreamParallelism is upstream's default, which files written for it may spell out.
 const upstreamParallelism = 16
-
-// unsupported names the first field that would have no effect.
-func unsupported(file *configv1.KubeSchedulerConfiguration) error {
-	set := []struct {
-		field string
-		is    bool
-	}{
-		{"clientConnection.acceptContentTypes", file.ClientConnection.AcceptContentTypes != ""},
-		{"clientConnection.contentType", file.ClientConnection.ContentType != "" &&
-			file.ClientConnection.ContentType != runtime.ContentTypeProtobuf},
-	}
-	for _, s := range set {
-		if s.is {
-			return fmt.Errorf("%s: this value is not supported", s.field)
-		}
-	}
-	return nil
-}
 
 func (c *Config) readProfile(file *configv1.KubeSchedulerProfile) (Profile, error) {
 	p := Profile{Name: v1.DefaultSchedulerName}

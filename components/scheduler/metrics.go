@@ -159,7 +159,7 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 	}
 	server := &diagnostics.Server{
 		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(),
-		Live: []health.Check{health.Ping()}, Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes,
+		Live: []health.Check{health.Ping()}, Ready: s.ready(ctx), Certificate: s.serving, Serving: c.Serving,
 		Profiling:     c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()},
 		More:          map[string]http.Handler{"/metrics/resources": s.resources(), explainPath: s.explained()},

@@ -138,7 +138,7 @@ func (c *Config) dependencies() plugins.Dependencies {
 		ResourceClaim: func(namespace, name string) (*resourcev1.ResourceClaim, error) {
 			return c.handles.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(namespace).Get(name)
 		},
-		ClaimCreated: func(err error) { claimCreated(c.claims, err) },
+		ClaimCreated: func(err error) { claimCreated(c.claims, err) }, DevicesAwaited: c.devices.awaited,
 	}
 }
 

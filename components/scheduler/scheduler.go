@@ -47,7 +47,7 @@ type Scheduler struct {
 	pods     atomic.Pointer[cache.Store] // that the API server has; nil before they are watched
 	writes   errgroup.Group              // short writes, a few at once
 	bindings sync.WaitGroup              // of pods that wait before they are bound
-	serving  *certs.Files                // nil for a self-signed certificate
+	serving  certs.GetFunc               // nil for a self-signed certificate
 
 	nominations  *nominations
 	explanations *explanations
@@ -65,12 +65,12 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	c.claims, c.working = newClaimCounter(), newWorkGauge()
+	c.claims, c.working, c.devices = newClaimCounter(), newWorkGauge(), newDeviceMetrics()
 	profiles, hints, err := build(&c)
 	if err != nil {
 		return nil, err
 	}
-	serving, err := certs.Serving(c.CertFile, c.KeyFile, c.Clock)
+	serving, err := c.Serving.Certificates(lease, c.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		Less:             profiles[c.Profiles[0].Name].sorts[0].Less,
 		Incoming:         func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
 	})
-	s.metrics = newMetrics(s.queue, c.claims, c.working)
+	s.metrics = newMetrics(s.queue, c.claims, c.working, c.devices.waits, c.devices.took)
 	s.hints = hints
 	s.writes.SetLimit(c.Writers)
 	c.handles.Scheduler = s
@@ -270,7 +270,7 @@ func (s *Scheduler) listen() (net.Listener, error) {
 		return s.config.Listener, nil
 	}
 	address := net.JoinHostPort(s.config.BindAddress, strconv.Itoa(s.config.SecurePort))
-	l, err := net.Listen("tcp", address)
+	l, err := s.config.Serving.Sharing.Listen(address)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/exposition"
 	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
@@ -34,8 +35,8 @@ type Server struct {
 	// Gate authenticates and authorizes requests; it must be set.
 	Gate *delegated.Gate
 	// Certificate serves TLS; a self-signed one is made when it is nil.
-	Certificate *certs.Files
-	Handshakes  certs.Handshakes
+	Certificate certs.GetFunc
+	Serving     Serving
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
 	// Health holds the checks of /healthz; without checks it always succeeds. Each check has a path of its own below,
@@ -62,11 +63,19 @@ func (s *Server) Run(ctx context.Context) error {
 		_ = s.Listener.Close()
 		return err
 	}
+	shown, err := s.Serving.Metrics.Exposition()
+	if err != nil {
+		_ = s.Listener.Close()
+		return err
+	}
 	server := &http.Server{
-		Handler:           s.Gate.Protect(s.handler()),
+		Handler:           s.Gate.Protect(s.handler(shown)),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(discard{}, "", 0), // handshakes that fail are the prober's affair
 		TLSConfig:         config,
+	}
+	if s.Serving.Streams > 0 {
+		server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: s.Serving.Streams}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -83,14 +92,14 @@ func (s *Server) Run(ctx context.Context) error {
 
 // tls requests client certificates where they can be authenticated.
 func (s *Server) tls() (*tls.Config, error) {
-	config, err := s.Handshakes.TLS()
+	config, err := s.Serving.Handshakes.TLS()
 	if err != nil {
 		return nil, err
 	}
 	if s.Certificate != nil {
-		config.GetCertificate = s.Certificate.Get
+		config.GetCertificate = s.Certificate
 	} else {
-		made, err := selfSigned(s.Listener.Addr())
+		made, err := s.Serving.selfSignedAt(s.Listener.Addr())
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +113,7 @@ func (s *Server) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-func (s *Server) handler() http.Handler {
+func (s *Server) handler(shown exposition.Exposition) http.Handler {
 	handlers := map[string]http.Handler{}
 	maps.Copy(handlers, s.More)
 	if s.Configuration != nil {
@@ -126,7 +135,7 @@ func (s *Server) handler() http.Handler {
 	}
 	slis.SLIMetricsWithReset{}.Install(installed(handlers))
 	if s.Metrics != nil {
-		handlers["/metrics"] = promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
+		handlers["/metrics"] = promhttp.HandlerFor(shown.Of(s.Metrics), promhttp.HandlerOpts{})
 	}
 	if p := s.Program; p != nil {
 		p.Paths = func() []string { return slices.Collect(maps.Keys(handlers)) }
@@ -160,23 +169,6 @@ func (s *Server) configuration(w http.ResponseWriter, _ *http.Request) {
 type installed map[string]http.Handler
 
 func (i installed) Handle(path string, h http.Handler) { i[path] = h }
-
-func selfSigned(addr net.Addr) (*tls.Certificate, error) {
-	ca, err := certs.NewAuthority("self-signed")
-	if err != nil {
-		return nil, err
-	}
-	host, _, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return nil, err
-	}
-	pair, err := ca.Serving("localhost", "localhost", "127.0.0.1", host)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	return &certificate, err
-}
 
 type discard struct{}
 

@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -15,6 +16,12 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
+
+// ErrStale is what a reconciliation fails with that must wait until informers have come further. The event that it waits
+// for brings it back, or else a short time does: it takes no part in the limits of failures, and is logged as expected.
+var ErrStale = errors.New("informers are behind")
+
+const staleDelay = 100 * time.Millisecond
 
 // Config is what a loop is made of.
 type Config struct {
@@ -123,7 +130,11 @@ func (l *Loop[K]) next(ctx context.Context) bool {
 	}
 	if err := l.attempt(ctx, key); err != nil {
 		l.log(ctx, key, err)
-		l.queue.AddRateLimited(key)
+		if errors.Is(err, ErrStale) {
+			l.queue.AddAfter(key, staleDelay)
+		} else {
+			l.queue.AddRateLimited(key)
+		}
 		return true
 	}
 	l.queue.Forget(key)
@@ -146,6 +157,8 @@ func (l *Loop[K]) log(ctx context.Context, key K, err error) {
 	log := klog.FromContext(ctx).WithValues("loop", l.name, "key", fmt.Sprint(key))
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, ErrStale):
+		log.V(2).Info("Informers are behind; waiting", "err", err)
 	case apierrors.IsConflict(err):
 		log.V(2).Info("Object changed meanwhile; retrying", "err", err)
 	default:

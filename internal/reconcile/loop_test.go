@@ -3,8 +3,10 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/utils/clock"
 )
@@ -36,5 +38,24 @@ func TestPanicIsRetried(t *testing.T) {
 	<-other
 	if tries.Load() != 3 {
 		t.Errorf("%d tries", tries.Load())
+	}
+}
+
+// TestStaleIsRetried, for which no limit of failures counts.
+func TestStaleIsRetried(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tries := 0
+	loop := New(Config{Name: "test", Clock: clock.RealClock{}, MinDelay: time.Hour, MaxDelay: time.Hour},
+		func(context.Context, string) error {
+			if tries++; tries < 3 {
+				return fmt.Errorf("pods: %w", ErrStale)
+			}
+			cancel()
+			return nil
+		})
+	loop.Add("key")
+	if err := loop.Run(ctx); !errors.Is(err, context.Canceled) || tries != 3 {
+		t.Error(tries, err)
 	}
 }

@@ -43,10 +43,11 @@ func create(ctx context.Context, client kubernetes.Interface, object runtime.Obj
 	case *v1.ConfigMap:
 		_, err = client.CoreV1().ConfigMaps(o.Namespace).Create(ctx, o, options)
 	case *v1.Service:
-		// the address of one that exists is taken, by itself, and the server would say that
-		_, err = client.CoreV1().Services(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			_, err = client.CoreV1().Services(o.Namespace).Create(ctx, o, options)
+		_, err = client.CoreV1().Services(o.Namespace).Create(ctx, o, options)
+		if apierrors.IsInvalid(err) { // the address of one that exists is taken, by itself
+			if _, missing := client.CoreV1().Services(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); missing == nil {
+				err = nil
+			}
 		}
 	case *appsv1.Deployment:
 		_, err = client.AppsV1().Deployments(o.Namespace).Create(ctx, o, options)

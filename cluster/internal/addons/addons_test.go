@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // What exists is the user's: a second Apply changes nothing.
@@ -47,5 +50,21 @@ func TestUnknownObjectIsNamed(t *testing.T) {
 	err := Apply(t.Context(), fake.NewClientset(), []runtime.Object{&metav1.Status{}})
 	if err == nil || !strings.Contains(err.Error(), "Status") {
 		t.Error(err)
+	}
+}
+
+// TestAddressOfAServiceThatExists: the server refuses a Service whose own address is taken, by itself or by another.
+func TestAddressOfAServiceThatExists(t *testing.T) {
+	service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "dns"},
+		Spec: v1.ServiceSpec{ClusterIP: "10.96.0.10"}}
+	for name, there := range map[string][]runtime.Object{"itself": {service}, "another": nil} {
+		client := fake.NewClientset(there...)
+		client.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Service").GroupKind(), "dns", nil)
+		})
+		err := Apply(t.Context(), client, []runtime.Object{service.DeepCopy()})
+		if (err == nil) != (there != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

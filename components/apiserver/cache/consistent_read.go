@@ -102,6 +102,21 @@ func (c *Cache) instead(of *behindError, err error) {
 	}
 }
 
+// CatchUp waits until the caches are as new as the store is now, but no longer than readers do: a watch that stands still
+// is no reason to fail.
+func (s *Set) CatchUp(ctx context.Context) error {
+	revision, err := s.revisionCoalescer.current(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := s.reached.wait(waiting, s.config.Clock, revision, s.requestProgress); err != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
 // reach waits until the cache is at a revision.
 func (c *Cache) reach(ctx context.Context, revision int64, timeout time.Duration) error {
 	if c.set.Revision() >= revision {

@@ -102,3 +102,22 @@ func TestOneAtTheFuture(t *testing.T) {
 		t.Errorf("got %v, again in %d", err, seconds)
 	}
 }
+
+// TestCatchUp: what was written past the cache is there afterwards; a watch that stands still is not waited for for good.
+func TestCatchUp(t *testing.T) {
+	f := start(t, memory.New(nil), Config{})
+	f.create("a", "x", "")
+	f.must(f.set.CatchUp(f.ctx))
+	if _, ok := f.pods.Peek(f.pods.Key("a", "x")); !ok {
+		t.Error("the cache lacks what was written")
+	}
+	lagging := start(t, &deaf{Store: memory.New(nil)}, Config{})
+	lagging.set.timeout = time.Millisecond
+	lagging.create("a", "x", "")
+	lagging.must(lagging.set.CatchUp(lagging.ctx))
+	ended, end := context.WithCancel(lagging.ctx)
+	end()
+	if err := lagging.set.CatchUp(ended); err == nil {
+		t.Error("it was waited for after the end")
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
+	"quintet.dev/quintet/internal/exposition"
 	"quintet.dev/quintet/internal/profiles"
 )
 
@@ -153,13 +154,9 @@ type Config struct {
 	EventTTL            time.Duration // 0 means an hour, less keeps events for good
 	TracingConfigFile   string
 	Profiling           profiles.Options
-	LogFiles            bool     // serves /var/log at /logs/
-	DebugSocket         string   // path of a Unix socket with profiles; "" for none
-	DisabledMetrics     []string // names
-	// MetricLabels are the values that labels of metrics keep, by metric,label; MetricLabelsFile has the same in YAML.
-	MetricLabels      map[string]string
-	MetricLabelsFile  string
-	ShowHiddenMetrics string // the release before this, to show what was deprecated in it
+	LogFiles            bool   // serves /var/log at /logs/
+	DebugSocket         string // path of a Unix socket with profiles; "" for none
+	Metrics             exposition.Flags
 
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string

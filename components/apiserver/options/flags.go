@@ -100,13 +100,7 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.LogFiles, "enable-logs-handler", false, "Serve the files of /var/log at /logs/.")
 	fs.StringVar(&c.DebugSocket, "debug-socket-path", "",
 		"Unix socket at which profiles are served to all that may open it.")
-	fs.StringSliceVar(&c.DisabledMetrics, "disabled-metrics", nil, "Names of metrics that are left out.")
-	fs.StringToStringVar(&c.MetricLabels, "allow-metric-labels", nil,
-		"Values that labels of metrics keep, others become unexpected: metric,label='value,value'.")
-	fs.StringVar(&c.MetricLabelsFile, "allow-metric-labels-manifest", "",
-		"File with the same in YAML: metric,label: value,value.")
-	fs.StringVar(&c.ShowHiddenMetrics, "show-hidden-metrics-for-version", "",
-		"Show metrics that are hidden because they were deprecated in this release, the one before the server's: 1.35.")
+	c.Metrics.AddFlags(fs)
 	fs.StringVar(&c.ExternalHostname, "external-hostname", "",
 		"Host by which the server is known in URLs that it gives out; by default the advertised address.")
 	fs.StringVar(&c.EndpointReconciler, "endpoint-reconciler-type", EndpointsByLease,

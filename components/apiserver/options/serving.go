@@ -12,16 +12,16 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/ports"
 )
 
 // Serving is how connections are taken, what responses say of the server at large, and how it goes away. The zero value
 // is what upstream does by default.
 type Serving struct {
-	Handshakes           certs.Handshakes
-	HTTP2Streams         int                    // of one connection; 0 means as many as suit the server
-	SNI                  []cliflag.NamedCertKey // certificates for some host names
-	PermitPortSharing    bool                   // SO_REUSEPORT
-	PermitAddressSharing bool                   // SO_REUSEADDR
+	Handshakes   certs.Handshakes
+	HTTP2Streams int                    // of one connection; 0 means as many as suit the server
+	SNI          []cliflag.NamedCertKey // certificates for some host names
+	Sharing      ports.Sharing
 
 	CORSAllowedOrigins []string // regular expressions
 	HSTS               []string // directives of Strict-Transport-Security
@@ -45,10 +45,7 @@ func (s *Serving) addFlags(fs *pflag.FlagSet) {
 		"Bound of the requests at a time on one connection of HTTP/2; 0 leaves it to the server.")
 	fs.Var(cliflag.NewNamedCertKeyArray(&s.SNI), "tls-sni-cert-key",
 		"Certificate and key for some host names: cert,key[:name,...]; may be given several times.")
-	fs.BoolVar(&s.PermitPortSharing, "permit-port-sharing", false,
-		"Let several servers listen on the same address and port (SO_REUSEPORT).")
-	fs.BoolVar(&s.PermitAddressSharing, "permit-address-sharing", false,
-		"Listen where connections of a former server linger (SO_REUSEADDR).")
+	s.Sharing.AddFlags(fs)
 	fs.StringSliceVar(&s.CORSAllowedOrigins, "cors-allowed-origins", nil,
 		"Origins that browsers may ask from: regular expressions that match the whole host.")
 	fs.StringSliceVar(&s.HSTS, "strict-transport-security-directives", nil,

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quintet.dev/quintet/internal/exposition"
 )
 
 // TestExposition: what is disabled or hidden is left out, labels keep only values that they may, and what then is the
@@ -27,7 +29,7 @@ func TestExposition(t *testing.T) {
 		requests.WithLabelValues(path, "200").Add(float64(i + 1))
 		times.WithLabelValues(path).Observe(float64(i) + 0.5)
 	}
-	labels, err := ParseLabels(map[string]string{"requests,path": "/a", "times,path": "/a"})
+	labels, err := exposition.ParseLabels(map[string]string{"requests,path": "/a", "times,path": "/a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,8 @@ func TestExposition(t *testing.T) {
 		m := newMetrics(prometheus.NewRegistry())
 		w := httptest.NewRecorder()
 		m.handler(registry, []prometheus.Gatherer{library},
-			Exposition{Disabled: []string{"secret"}, Labels: labels, Minor: 36, Hidden: hidden}).
+			Exposition{Exposition: exposition.Exposition{Disabled: []string{"secret"}, Labels: labels, Minor: 36,
+				Hidden: hidden}}).
 			ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		lines := map[string]bool{}
 		for line := range strings.Lines(w.Body.String()) {
@@ -55,7 +58,7 @@ func TestExposition(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"requests", ",path", "requests,", "a,b,c"} {
-		if _, err := ParseLabels(map[string]string{bad: "x"}); err == nil {
+		if _, err := exposition.ParseLabels(map[string]string{bad: "x"}); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

@@ -31,10 +31,18 @@ func (c *Controller) apply(ctx context.Context, key string, set *apps.DaemonSet,
 	if !equality.Semantic.DeepEqual(set.Status, p.status) {
 		changed := set.DeepCopy()
 		changed.Status = p.status
-		_, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-		if err = runner.IgnoreGone(err); err != nil {
+		if err := runner.IgnoreGone(c.writeStatus(ctx, changed)); err != nil {
 			return fmt.Errorf("update status of daemon set %s: %w", key, err)
 		}
 	}
 	return failure
+}
+
+func (c *Controller) writeStatus(ctx context.Context, set *apps.DaemonSet) error {
+	written, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	c.writes.Wrote(runner.Key(set), set.UID, resource, written.ResourceVersion)
+	return nil
 }

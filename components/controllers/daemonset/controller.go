@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/expectations"
 	"quintet.dev/quintet/components/controllers/history"
 	"quintet.dev/quintet/components/controllers/memory"
@@ -28,6 +29,8 @@ import (
 
 var kind = apps.SchemeGroupVersion.WithKind("DaemonSet")
 
+const resource = "daemonsets"
+
 // Controller reconciles DaemonSets.
 type Controller struct {
 	env     runner.Env
@@ -36,6 +39,7 @@ type Controller struct {
 	pods    *pods.Index
 	history history.Store
 	pending *expectations.Tracker
+	writes  *consistency.Writes
 	retries memory.Memory[string, retry] // by node
 	loop    *runner.Loop[string]
 }
@@ -51,6 +55,9 @@ func New(env runner.Env) (*Controller, error) {
 	c := &Controller{
 		env: env, sets: sets.Lister(), nodes: core.Nodes().Lister(), pods: index,
 		history: history.Store{Client: env.Client, Lister: revisions.Lister()}, pending: expectations.New(env.Clock),
+		writes: consistency.New(env, "daemonset_controller", map[string]cache.SharedIndexInformer{
+			resource: sets.Informer(), consistency.Pods: core.Pods().Informer(),
+		}),
 	}
 	c.loop = runner.NewLoop("daemonset", env, c.reconcile)
 	c.loop.Needs(revisions.Informer())
@@ -59,6 +66,7 @@ func New(env runner.Env) (*Controller, error) {
 		if new == nil {
 			c.pending.Forget(key)
 			c.retries.Forget(key)
+			c.writes.Forget(key, old.UID)
 		}
 		c.loop.Add(key)
 	})); err != nil {
@@ -127,9 +135,13 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.writes.Seen(key); err != nil {
+		return err
+	}
 	set, err := c.sets.DaemonSets(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
+		c.writes.Forget(key, "")
 		return nil
 	}
 	if err != nil {
@@ -193,8 +205,7 @@ func (c *Controller) revise(ctx context.Context, set *apps.DaemonSet,
 	if errors.Is(err, history.ErrCollision) {
 		changed := set.DeepCopy()
 		changed.Status.CollisionCount = ptr.To(ptr.Deref(set.Status.CollisionCount, 0) + 1)
-		if _, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, changed,
-			metav1.UpdateOptions{}); err != nil {
+		if err := c.writeStatus(ctx, changed); err != nil {
 			return "", nil, err
 		}
 	}
@@ -212,7 +223,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.DaemonSet, selector la
 	claimer := owned.Claimer[*v1.Pod]{
 		Owner: set, Kind: kind,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) },
-		Patch: pods.Patcher(c.env.Client),
+		Patch: c.control().Patcher(runner.Key(set), set.UID),
 	}
 	return claimer.Claim(ctx, selector, append(c.pods.ControlledBy(set.UID), c.pods.Orphans(set.Namespace)...))
 }
@@ -233,5 +244,5 @@ func (c *Controller) prune(ctx context.Context, set *apps.DaemonSet, hash string
 
 // control creates and deletes pods.
 func (c *Controller) control() pods.Control {
-	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending, Writes: c.writes}
 }

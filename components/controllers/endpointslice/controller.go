@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,8 @@ type Controller struct {
 	slices   discoverylisters.EndpointSliceLister
 	pending  *expectations.Tracker
 	loop     *runner.Loop[string]
+	topology *topology
+	weights  *runner.Loop[string] // its only key is topologyKey
 }
 
 // New makes the controller; limit is how many endpoints a slice holds, and batch how long the changes of pods are
@@ -45,7 +48,17 @@ func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 	c := &Controller{
 		env: env, metrics: newMetrics(env), limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
 		nodes:  core.Nodes().Lister(),
-		slices: slices.Lister(), pending: expectations.New(env.Clock),
+		slices: slices.Lister(), pending: expectations.New(env.Clock), topology: newTopology(),
+	}
+	single := env
+	single.Workers = 1
+	c.weights = runner.NewLoop("endpoint_slice_topology", single, c.weigh)
+	if err := c.weights.Watch(core.Nodes().Informer(), runner.Handle(func(old, new *v1.Node) {
+		if !sameCapacity(old, new) {
+			c.weights.Add(topologyKey)
+		}
+	})); err != nil {
+		return nil, err
 	}
 	c.loop = runner.NewLoop("endpoint_slice", env, c.measured)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
@@ -67,7 +80,12 @@ func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 }
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.weights.Run(ctx) })
+	group.Go(func() error { return c.loop.Run(ctx) })
+	return group.Wait()
+}
 
 // nodeChanged handles changes of a node's zone, which is part of its endpoints.
 func (c *Controller) nodeChanged(old, new *v1.Node) {
@@ -122,6 +140,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
 		c.metrics.set(key, nil)
+		c.topology.forget(key)
 		return nil // the slices are the Service's dependents and go with it
 	}
 	if err != nil || !services.Selects(service) || service.DeletionTimestamp != nil {
@@ -137,6 +156,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	var homeless []*v1.Pod
 	o.pods, homeless = withNode(o)
 	p := decide(o)
+	for _, e := range c.topology.hint(ctx, key, o, &p) {
+		c.env.Events.Event(service, e.EventType, e.Reason, e.Message)
+	}
 	if err := c.apply(ctx, key, service, p); err != nil {
 		return err
 	}

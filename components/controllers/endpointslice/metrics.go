@@ -70,7 +70,10 @@ func (m *metrics) wrote(key string, o observed, p plan) {
 	m.added.WithLabelValues().Observe(float64(added))
 	m.removed.WithLabelValues().Observe(float64(removed))
 	distribution := ptr.Deref(o.service.Spec.TrafficDistribution, "")
-	m.changed.WithLabelValues(topology(o.service), distribution).
+	if asksForHints(o.service) {
+		distribution = "" // has no effect
+	}
+	m.changed.WithLabelValues(mode(o.service), distribution).
 		Observe(float64(len(p.create) + len(p.update) + len(p.delete)))
 	t := tally{endpoints: len(after), have: len(result(o, p)), distribution: distribution}
 	t.ideal = max((t.endpoints+o.limit-1)/o.limit, 1)
@@ -104,10 +107,9 @@ func (m *metrics) set(key string, t *tally) {
 	}
 }
 
-// topology is whether hints are asked for by annotation.
-func topology(service *v1.Service) string {
-	switch service.Annotations[v1.AnnotationTopologyMode] {
-	case "Auto", "auto":
+// mode is how the Service's hints are asked for by annotation.
+func mode(service *v1.Service) string {
+	if asksForHints(service) {
 		return "Auto"
 	}
 	return "Disabled"

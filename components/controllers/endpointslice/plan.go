@@ -124,7 +124,7 @@ func byName(a, b *discovery.EndpointSlice) int { return cmp.Compare(a.Name, b.Na
 func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.EndpointPort,
 	current []*discovery.EndpointSlice) (create, update, unchanged, empty []*discovery.EndpointSlice) {
 	slices.SortFunc(current, byName)
-	content, changed, fresh := keep(wanted, current)
+	content, changed, fresh := o.keep(wanted, current)
 	take := func(i int) {
 		room := min(max(o.limit-len(content[i]), 0), len(fresh))
 		content[i] = append(content[i], fresh[:room]...)
@@ -166,7 +166,7 @@ func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.
 
 // keep finds what each slice keeps of its endpoints, in their new state, whether that changes it, and which endpoints
 // are in none.
-func keep(wanted []discovery.Endpoint,
+func (o observed) keep(wanted []discovery.Endpoint,
 	current []*discovery.EndpointSlice) (content [][]discovery.Endpoint, changed []bool, fresh []discovery.Endpoint) {
 	missing := map[string]discovery.Endpoint{}
 	for _, endpoint := range wanted {
@@ -183,6 +183,9 @@ func keep(wanted []discovery.Endpoint,
 				continue
 			}
 			delete(missing, id)
+			if asksForHints(o.service) && ptr.Deref(next.Conditions.Ready, false) {
+				next.Hints = endpoint.Hints // they are decided on for all endpoints together: topology
+			}
 			content[i] = append(content[i], next)
 			changed[i] = changed[i] || !equality.Semantic.DeepEqual(endpoint, next)
 		}
@@ -342,8 +345,12 @@ func (o observed) endpoint(pod *v1.Pod, ips []string) discovery.Endpoint {
 }
 
 // hints returns the zones and nodes whose clients the endpoint should serve
-// (https://kubernetes.io/docs/reference/networking/virtual-ips/#traffic-distribution).
+// (https://kubernetes.io/docs/reference/networking/virtual-ips/#traffic-distribution). A Service that asks for hints by
+// zones gets those instead.
 func hints(service *v1.Service, endpoint *discovery.Endpoint) *discovery.EndpointHints {
+	if asksForHints(service) {
+		return nil
+	}
 	preference := ptr.Deref(service.Spec.TrafficDistribution, "")
 	ready := ptr.Deref(endpoint.Conditions.Ready, false)
 	var h discovery.EndpointHints

@@ -29,6 +29,7 @@ type Controller struct {
 	services  corelisters.ServiceLister
 	slices    discoverylisters.EndpointSliceLister
 	pending   *expectations.Tracker
+	metrics   *metrics
 	loop      *runner.Loop[string]
 }
 
@@ -39,7 +40,7 @@ func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
 	c := &Controller{
 		env: env, limit: limit, endpoints: core.Endpoints().Lister(), services: core.Services().Lister(),
 		slices:  slices.Lister(),
-		pending: expectations.New(env.Clock),
+		pending: expectations.New(env.Clock), metrics: newMetrics(env),
 	}
 	c.loop = runner.NewLoop("endpoint_slice_mirroring", env, c.reconcile)
 	return c, errors.Join(
@@ -70,6 +71,8 @@ func (c *Controller) sliceChanged(old, new *discovery.EndpointSlice) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, key string) error {
+	began := c.env.Clock.Now()
+	defer func() { c.metrics.took.WithLabelValues().Observe(c.env.Clock.Since(began).Seconds()) }()
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return err
@@ -97,7 +100,11 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	p := decide(endpoints, current, c.limit)
 	c.warn(endpoints, p)
-	return c.apply(ctx, key, p)
+	if err := c.apply(ctx, key, p); err != nil {
+		return err
+	}
+	c.metrics.wrote(key, endpoints, current, p)
+	return nil
 }
 
 func (c *Controller) warn(endpoints *v1.Endpoints, p plan) {

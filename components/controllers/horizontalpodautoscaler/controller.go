@@ -114,6 +114,9 @@ func (c *Controller) autoscale(ctx context.Context, key string,
 		}
 	}
 	p = decide(o)
+	for _, computed := range p.computed {
+		c.meters.computation(o.current, computed)
+	}
 	c.meters.desired.WithLabelValues(hpa.Namespace, hpa.Name).Set(float64(p.status.DesiredReplicas))
 	if p.rescale {
 		if err := c.rescale(ctx, resource, target, p.desired); err != nil {
@@ -138,7 +141,7 @@ func (c *Controller) observe(ctx context.Context, key, text string, o *observed)
 		return err
 	}
 	if o.selector = ambiguous(text, c.memory.owners(key, selector, o.pods)); o.selector == nil {
-		o.samples = read(ctx, c.from.Metrics, o.hpa, selector)
+		o.samples = read(ctx, c.from.Metrics, o.hpa, selector, c.env.Clock)
 	}
 	return nil
 }

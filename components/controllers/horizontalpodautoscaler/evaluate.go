@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	autoscaling "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ type sample struct {
 	pods   map[string]PodMetric
 	values []int64
 	err    error
+	took   time.Duration // to read
 }
 
 // proposal is the number of pods that one metric asks for.
@@ -23,6 +25,8 @@ type proposal struct {
 	metric   string // what the metric is called in conditions and events
 	status   autoscaling.MetricStatus
 }
+
+var errUnknownType = errors.New("unknown metric source type")
 
 // failure is why there is no proposal.
 type failure struct {
@@ -69,7 +73,7 @@ func (o observed) evaluate(spec autoscaling.MetricSpec, s sample) (proposal, *fa
 				fmt.Sprintf("failed to get %s external metric value", spec.External.Metric.Name), err)
 		}
 	default:
-		err = fmt.Errorf("unknown metric source type %q", spec.Type)
+		err = fmt.Errorf("%w %q", errUnknownType, spec.Type)
 		f := unable("InvalidMetricSourceType", "", err)
 		f.err = err
 		return p, f

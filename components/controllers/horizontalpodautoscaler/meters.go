@@ -17,6 +17,9 @@ type meters struct {
 	total   *prometheus.CounterVec
 	took    *prometheus.HistogramVec
 	desired *prometheus.GaugeVec
+	// of one metric each
+	computations *prometheus.CounterVec
+	computing    *prometheus.HistogramVec
 }
 
 func newMeters(env runner.Env, autoscalers listers.HorizontalPodAutoscalerLister) meters {
@@ -33,6 +36,10 @@ func newMeters(env runner.Env, autoscalers listers.HorizontalPodAutoscalerLister
 			"error (spec, internal, none).", "action", "error"),
 		took: env.Histogram(subsystem, "reconciliation_duration_seconds", "How long a decision took.",
 			prometheus.ExponentialBuckets(0.001, 2, 15), "action", "error"),
+		computations: env.Counter(subsystem, "metric_computation_total", "Metrics that were computed, by action, error and "+
+			"type.", "action", "error", "metric_type"),
+		computing: env.Histogram(subsystem, "metric_computation_duration_seconds", "How long it took to compute a metric.",
+			prometheus.ExponentialBuckets(0.001, 2, 15), "action", "error", "metric_type"),
 		desired: env.Gauge(subsystem, "desired_replicas", "Replicas that an autoscaler wants.", "namespace", "hpa_name"),
 	}
 }
@@ -40,11 +47,8 @@ func newMeters(env runner.Env, autoscalers listers.HorizontalPodAutoscalerLister
 // observe counts one decision, from current to desired replicas.
 func (m meters) observe(current, desired int32, rescaled bool, took time.Duration, err error) {
 	action, kind := "none", "none"
-	switch {
-	case rescaled && desired > current:
-		action = "scale_up"
-	case rescaled && desired < current:
-		action = "scale_down"
+	if rescaled {
+		action = direction(current, desired)
 	}
 	if e := (*scaleError)(nil); errors.As(err, &e) && apierrors.IsNotFound(e.err) {
 		kind = "spec"
@@ -53,4 +57,27 @@ func (m meters) observe(current, desired int32, rescaled bool, took time.Duratio
 	}
 	m.total.WithLabelValues(action, kind).Inc()
 	m.took.WithLabelValues(action, kind).Observe(took.Seconds())
+}
+
+// computation counts one metric, of an autoscaler whose target has current replicas.
+func (m meters) computation(current int32, c computed) {
+	action, kind := direction(current, c.replicas), "none"
+	if c.err != nil {
+		action, kind = "none", "internal"
+		if errors.Is(c.err, errUnknownType) {
+			kind = "spec"
+		}
+	}
+	m.computations.WithLabelValues(action, kind, string(c.metric)).Inc()
+	m.computing.WithLabelValues(action, kind, string(c.metric)).Observe(c.took.Seconds())
+}
+
+func direction(current, desired int32) string {
+	switch {
+	case desired > current:
+		return "scale_up"
+	case desired < current:
+		return "scale_down"
+	}
+	return "none"
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
 )
 
 // Metrics reads metrics of a namespace; values are in thousandths. It is used concurrently. Errors, and results without
@@ -29,10 +30,11 @@ type Metrics interface {
 }
 
 // read returns the sample of each metric of an autoscaler.
-func read(ctx context.Context, from Metrics, hpa *autoscaling.HorizontalPodAutoscaler, pods labels.Selector) []sample {
+func read(ctx context.Context, from Metrics, hpa *autoscaling.HorizontalPodAutoscaler, pods labels.Selector,
+	clock clock.PassiveClock) []sample {
 	all := make([]sample, len(hpa.Spec.Metrics))
 	for i, spec := range hpa.Spec.Metrics {
-		s := &all[i]
+		s, began := &all[i], clock.Now()
 		switch spec.Type {
 		case autoscaling.ResourceMetricSourceType:
 			s.pods, s.err = ofResourceMetric(ctx, from, hpa.Namespace, pods, spec.Resource.Name, "")
@@ -46,6 +48,7 @@ func read(ctx context.Context, from Metrics, hpa *autoscaling.HorizontalPodAutos
 		case autoscaling.ExternalMetricSourceType:
 			s.values, s.err = ofExternalMetric(from, hpa.Namespace, spec.External.Metric)
 		}
+		s.took = clock.Since(began)
 	}
 	return all
 }

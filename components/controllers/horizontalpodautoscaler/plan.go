@@ -76,6 +76,14 @@ func wakes(hpa *autoscaling.HorizontalPodAutoscaler) bool {
 	})
 }
 
+// computed is what came of one metric.
+type computed struct {
+	metric   autoscaling.MetricSourceType
+	replicas int32 // of no meaning if the metric failed
+	err      error
+	took     time.Duration
+}
+
 // event is one to record at the autoscaler.
 type event struct{ kind, reason, message string }
 
@@ -87,6 +95,8 @@ type plan struct {
 	reason  string // of scaling
 	events  []event
 	history history
+	// computed is what came of each metric.
+	computed []computed
 	// err is why some metrics, or all, were of no use. It goes to the log.
 	err error
 }
@@ -153,7 +163,9 @@ func (p *plan) propose(o observed) (*proposal, []autoscaling.MetricStatus) {
 	failed := 0
 	for i, spec := range o.hpa.Spec.Metrics {
 		proposed, f := o.evaluate(spec, o.samples[i])
+		p.computed = append(p.computed, computed{metric: spec.Type, replicas: proposed.replicas, took: o.samples[i].took})
 		if f != nil {
+			p.computed[i].err = f.err
 			p.warn(f.reason, f.event)
 			if failed++; first == nil {
 				first = f

@@ -23,7 +23,7 @@ func (c *Controller) apply(ctx context.Context, key string, job *batch.Job, p pl
 	for _, e := range p.events {
 		c.env.Events.Event(job, e.kind, e.reason, e.message)
 	}
-	err := pods.First(pods.Together(len(p.release), func(i int) error { return c.release(ctx, p.release[i]) }))
+	err := pods.First(pods.Together(len(p.release), func(i int) error { return c.release(ctx, job, p.release[i]) }))
 	if err != nil {
 		return fmt.Errorf("count pods of job %s: %w", key, err)
 	}
@@ -38,8 +38,8 @@ func (c *Controller) apply(ctx context.Context, key string, job *batch.Job, p pl
 	return nil
 }
 
-// release takes the tracking finalizer off a pod.
-func (c *Controller) release(ctx context.Context, pod *v1.Pod) error {
+// release takes the tracking finalizer off a pod of job; nil if that is gone.
+func (c *Controller) release(ctx context.Context, job *batch.Job, pod *v1.Pod) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"$deleteFromPrimitiveList/finalizers": []string{batch.JobTrackingFinalizer},
 		"uid":                                 pod.UID,
@@ -47,9 +47,13 @@ func (c *Controller) release(ctx context.Context, pod *v1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{})
-	return runner.IgnoreGone(err)
+	control, key, owner := c.control(), "", types.UID("")
+	if job == nil {
+		control.Writes = nil // nobody waits
+	} else {
+		key, owner = runner.Key(job), job.UID
+	}
+	return runner.IgnoreGone(control.Patch(ctx, key, owner, pod, patch))
 }
 
 // makePod makes a pod of the job; those of indexed jobs learn their index from a label, an annotation, the

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/expectations"
 	"quintet.dev/quintet/components/controllers/memory"
 	"quintet.dev/quintet/components/controllers/owned"
@@ -35,13 +36,17 @@ type Controller struct {
 	all     corelisters.PodLister
 	pods    *pods.Index
 	pending *expectations.Tracker
+	writes  *consistency.Writes
 	metrics metrics
 	// deleted are deletions by their job. After another leader's, pods are replaced a little early, as upstream's are.
 	deleted memory.Memory[types.UID, time.Time]
 	loop    *runner.Loop[string] // of jobs, and of pods without one: "pod:namespace/name"
 }
 
-const podKey = "pod:"
+const (
+	podKey   = "pod:"
+	resource = "jobs"
+)
 
 // New makes the controller; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
@@ -51,7 +56,10 @@ func New(env runner.Env) (*Controller, error) {
 	}
 	jobs, all := env.Informers.Batch().V1().Jobs(), env.Informers.Core().V1().Pods()
 	c := &Controller{env: env, jobs: jobs.Lister(), all: all.Lister(), pods: index,
-		pending: expectations.New(env.Clock), metrics: newMetrics(env)}
+		pending: expectations.New(env.Clock), metrics: newMetrics(env),
+		writes: consistency.New(env, "job_controller", map[string]cache.SharedIndexInformer{
+			resource: jobs.Informer(), consistency.Pods: all.Informer(),
+		})}
 	c.loop = runner.NewLoop("job", env, c.reconcile)
 	if err := c.loop.Watch(jobs.Informer(), runner.Handle(c.jobChanged)); err != nil {
 		return nil, err
@@ -72,6 +80,7 @@ func (c *Controller) jobChanged(old, new *batch.Job) {
 	if new == nil { // its pods still have the tracking finalizer
 		c.pending.Forget(runner.Key(job))
 		c.deleted.Forget(runner.Key(job))
+		c.writes.Forget(runner.Key(job), job.UID)
 		for _, pod := range c.pods.ControlledBy(job.UID) {
 			c.loop.Add(podKey + runner.Key(pod))
 		}
@@ -157,9 +166,13 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.writes.Seen(key); err != nil {
+		return err
+	}
 	job, err := c.jobs.Jobs(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
+		c.writes.Forget(key, "")
 		c.deleted.Forget(key)
 		return nil
 	}
@@ -200,7 +213,7 @@ func (c *Controller) claim(ctx context.Context, job *batch.Job) ([]*v1.Pod, erro
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
 			return c.env.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		},
-		Patch: pods.Patcher(c.env.Client),
+		Patch: c.control().Patcher(runner.Key(job), job.UID),
 	}
 	return claimer.Claim(ctx, selector, append(c.pods.ControlledBy(job.UID), c.pods.Orphans(job.Namespace)...))
 }
@@ -227,7 +240,7 @@ func (c *Controller) freePod(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	return c.release(ctx, pod)
+	return c.release(ctx, nil, pod)
 }
 
 // writeStatus does nothing if the status is what it should be.
@@ -237,8 +250,9 @@ func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch
 	}
 	changed := job.DeepCopy()
 	changed.Status = next
-	_, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	written, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	if err == nil {
+		c.writes.Wrote(runner.Key(job), job.UID, resource, written.ResourceVersion)
 		c.metrics.wrote(job, &next)
 	}
 	return runner.IgnoreGone(err)
@@ -246,5 +260,5 @@ func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch
 
 // control creates and deletes pods.
 func (c *Controller) control() pods.Control {
-	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending, Writes: c.writes}
 }

@@ -12,14 +12,16 @@ const maxSubnets = 1 << 16
 
 // allocator hands out equal subnets of one range. It is not safe for concurrent use.
 type allocator struct {
-	cidr  netip.Prefix
-	mask  int
-	count int
-	used  []bool
-	next  int // where the search starts: a subnet given back is reused as late as possible
+	cidr     netip.Prefix
+	mask     int
+	count    int
+	used     []bool
+	next     int // where the search starts: a subnet given back is reused as late as possible
+	taken    int
+	measures measures
 }
 
-func newAllocator(cidr netip.Prefix, mask int) (*allocator, error) {
+func newAllocator(cidr netip.Prefix, mask int, m metrics) (*allocator, error) {
 	if mask < cidr.Bits() || mask > cidr.Addr().BitLen() {
 		return nil, fmt.Errorf("node mask size /%d doesn't fit into cluster CIDR %s", mask, cidr)
 	}
@@ -27,7 +29,8 @@ func newAllocator(cidr netip.Prefix, mask int) (*allocator, error) {
 	if bits := mask - cidr.Bits(); bits < 16 {
 		count = 1 << bits
 	}
-	return &allocator{cidr: cidr.Masked(), mask: mask, count: count, used: make([]bool, count)}, nil
+	return &allocator{cidr: cidr.Masked(), mask: mask, count: count, used: make([]bool, count),
+		measures: m.of(cidr.Masked(), count)}, nil
 }
 
 // allocate returns a free subnet; ok is false if there is none.
@@ -35,12 +38,29 @@ func (a *allocator) allocate() (subnet netip.Prefix, ok bool) {
 	for i := range a.count {
 		at := (a.next + i) % a.count
 		if !a.used[at] {
-			a.used[at] = true
+			a.set(at, true)
+			a.measures.tries.Observe(float64(i))
 			a.next = (at + 1) % a.count
 			return a.subnet(at), true
 		}
 	}
 	return netip.Prefix{}, false
+}
+
+// set marks a subnet and measures the change, if it is one.
+func (a *allocator) set(at int, used bool) {
+	if a.used[at] == used {
+		return
+	}
+	a.used[at] = used
+	if used {
+		a.taken++
+		a.measures.allocations.Inc()
+	} else {
+		a.taken--
+		a.measures.releases.Inc()
+	}
+	a.measures.usage.Set(float64(a.taken) / float64(a.count))
 }
 
 // occupy marks all subnets that p touches as used, and release as free. Addresses outside of the range are none of
@@ -61,7 +81,7 @@ func (a *allocator) mark(p netip.Prefix, used bool) {
 		}
 	}
 	for at := first; at <= min(last, a.count-1); at++ {
-		a.used[at] = used
+		a.set(at, used)
 	}
 }
 

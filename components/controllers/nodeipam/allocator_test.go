@@ -4,6 +4,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -19,7 +24,7 @@ func TestAllocate(t *testing.T) {
 		{"10.0.0.0/24", 24, []string{"10.0.0.0/24", ""}},
 		{"fd00:10:244::/56", 64, []string{"fd00:10:244::/64", "fd00:10:244:1::/64"}},
 	} {
-		a, err := newAllocator(prefix(tc.cidr), tc.mask)
+		a, err := newAllocator(prefix(tc.cidr), tc.mask, newMetrics(runner.Env{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,13 +35,13 @@ func TestAllocate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newAllocator(prefix("10.0.0.0/24"), 16); err == nil {
+	if _, err := newAllocator(prefix("10.0.0.0/24"), 16, newMetrics(runner.Env{})); err == nil {
 		t.Error("a node mask wider than the cluster's was taken")
 	}
 }
 
 func TestOccupy(t *testing.T) {
-	a, err := newAllocator(prefix("10.244.0.0/22"), 24)
+	a, err := newAllocator(prefix("10.244.0.0/22"), 24, newMetrics(runner.Env{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +67,7 @@ func TestOccupy(t *testing.T) {
 // TestNeverTwice: in any order of giving out and taking back, no two live ranges overlap, and all can be used.
 func TestNeverTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	a, err := newAllocator(prefix("10.0.0.0/20"), 24)
+	a, err := newAllocator(prefix("10.0.0.0/20"), 24, newMetrics(runner.Env{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,5 +91,26 @@ func TestNeverTwice(t *testing.T) {
 			delete(live, p)
 			break
 		}
+	}
+}
+
+// TestMetrics: what is taken twice counts once, and so does what is given back.
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	a, err := newAllocator(prefix("10.0.0.0/22"), 24, newMetrics(runner.Env{Registry: registry}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.occupy(prefix("10.0.0.0/23"))
+	a.occupy(prefix("10.0.0.0/24"))
+	if _, ok := a.allocate(); !ok {
+		t.Fatal("full")
+	}
+	a.release(prefix("10.0.0.0/24"))
+	a.release(prefix("10.0.0.0/24"))
+	m := a.measures
+	if taken, back, usage := testutil.ToFloat64(m.allocations), testutil.ToFloat64(m.releases),
+		testutil.ToFloat64(m.usage); taken != 3 || back != 1 || usage != 0.5 {
+		t.Errorf("%v taken, %v given back, %v in use", taken, back, usage)
 	}
 }

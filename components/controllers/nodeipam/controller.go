@@ -50,12 +50,13 @@ type holding struct {
 func New(env runner.Env, o Options) (*Controller, error) {
 	env.Workers = max(env.Workers, 1)
 	c := &Controller{env: env, nodes: env.Informers.Core().V1().Nodes().Lister(), held: map[string]holding{}}
+	metrics := newMetrics(env)
 	for _, cidr := range o.ClusterCIDRs {
 		mask := o.MaskIPv4
 		if cidr.Addr().Is6() {
 			mask = o.MaskIPv6
 		}
-		a, err := newAllocator(cidr, mask)
+		a, err := newAllocator(cidr, mask, metrics)
 		if err != nil {
 			return nil, err
 		}

@@ -105,7 +105,7 @@ func TestHalfAPairIsGivenBack(t *testing.T) {
 		cidr string
 		mask int
 	}{{"10.0.0.0/30", 31}, {"fd00::/64", 64}} {
-		a, err := newAllocator(prefix(r.cidr), r.mask)
+		a, err := newAllocator(prefix(r.cidr), r.mask, newMetrics(runner.Env{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestRefusedWrites(t *testing.T) {
 		})
 		events := record.NewFakeRecorder(10)
 		ctl := &Controller{held: map[string]holding{}, env: runner.Env{Client: client, Events: events}}
-		a, err := newAllocator(prefix("10.0.0.0/24"), 24)
+		a, err := newAllocator(prefix("10.0.0.0/24"), 24, newMetrics(runner.Env{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestRefusedWrites(t *testing.T) {
 
 // TestReplacedNode: another node of the same name doesn't inherit the range.
 func TestReplacedNode(t *testing.T) {
-	a, err := newAllocator(prefix("10.0.0.0/23"), 24)
+	a, err := newAllocator(prefix("10.0.0.0/23"), 24, newMetrics(runner.Env{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,8 @@ func TestMasksThatDontFit(t *testing.T) {
 		{"10.0.0.0/24", 33, "node mask size /33 doesn't fit into cluster CIDR 10.0.0.0/24"},
 		{"fd00::/64", 129, "node mask size /129 doesn't fit into cluster CIDR fd00::/64"},
 	} {
-		if _, err := newAllocator(prefix(c.cidr), c.mask); err == nil || err.Error() != c.want {
+		_, err := newAllocator(prefix(c.cidr), c.mask, newMetrics(runner.Env{}))
+		if err == nil || err.Error() != c.want {
 			t.Errorf("%s, /%d: %v", c.cidr, c.mask, err)
 		}
 		o := Options{ClusterCIDRs: []netip.Prefix{prefix(c.cidr)}, MaskIPv4: c.mask, MaskIPv6: c.mask}
@@ -240,7 +241,7 @@ func TestMasksThatDontFit(t *testing.T) {
 			return idle{}, nil
 		})
 	}
-	if a, err := newAllocator(prefix("fd00::/32"), 64); err != nil || a.count != maxSubnets {
+	if a, err := newAllocator(prefix("fd00::/32"), 64, newMetrics(runner.Env{})); err != nil || a.count != maxSubnets {
 		t.Errorf("a large range: %+v, %v", a, err)
 	}
 }

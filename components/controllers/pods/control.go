@@ -7,9 +7,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/expectations"
 )
 
@@ -18,6 +20,8 @@ type Control struct {
 	Client  kubernetes.Interface
 	Events  record.EventRecorder
 	Pending *expectations.Tracker
+	// Writes are those that the owners' reconciliation waits to see.
+	Writes *consistency.Writes
 }
 
 // Owner is whose pods they are. Key names it in the Tracker.
@@ -33,6 +37,7 @@ func (c Control) Create(ctx context.Context, key string, owner Owner, count int,
 	_, tried, err := SlowStart(count, func(i int) error {
 		created, err := c.Client.CoreV1().Pods(owner.GetNamespace()).Create(ctx, pod(i), metav1.CreateOptions{})
 		if err == nil {
+			c.Writes.Wrote(key, owner.GetUID(), consistency.Pods, created.ResourceVersion)
 			c.Events.Eventf(owner, v1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", created.Name)
 			return nil
 		}
@@ -69,4 +74,22 @@ func (c Control) Delete(ctx context.Context, key string, owner Owner, doomed []*
 		c.Events.Eventf(owner, v1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		return err
 	}))
+}
+
+// Patch applies a strategic merge patch to a pod, for the owner that key names.
+func (c Control) Patch(ctx context.Context, key string, owner types.UID, pod *v1.Pod, patch []byte) error {
+	patched, err := c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	c.Writes.Wrote(key, owner, consistency.Pods, patched.ResourceVersion)
+	return nil
+}
+
+// Patcher is Patch for one owner.
+func (c Control) Patcher(key string, owner types.UID) func(ctx context.Context, pod *v1.Pod, patch []byte) error {
+	return func(ctx context.Context, pod *v1.Pod, patch []byte) error {
+		return c.Patch(ctx, key, owner, pod, patch)
+	}
 }

@@ -259,14 +259,15 @@ func TestFromTemplate(t *testing.T) {
 
 func TestPatcher(t *testing.T) {
 	client := fake.NewClientset(named(1))
-	if err := Patcher(client)(t.Context(), named(1), []byte(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
+	patch := Control{Client: client}.Patcher("key", "uid")
+	if err := patch(t.Context(), named(1), []byte(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	patched, err := client.CoreV1().Pods("ns").Get(t.Context(), "p1", metav1.GetOptions{})
 	if err != nil || patched.Labels["a"] != "b" {
 		t.Errorf("%+v: %v", patched, err)
 	}
-	if err := Patcher(client)(t.Context(), named(2), []byte(`{}`)); !apierrors.IsNotFound(err) {
+	if err := patch(t.Context(), named(2), []byte(`{}`)); !apierrors.IsNotFound(err) {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }

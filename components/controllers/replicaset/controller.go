@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/expectations"
 	"quintet.dev/quintet/components/controllers/owned"
 	"quintet.dev/quintet/components/controllers/pods"
@@ -27,6 +29,8 @@ type Controller struct {
 	sets    form
 	pods    *pods.Index
 	pending *expectations.Tracker
+	writes  *consistency.Writes
+	ages    prometheus.Observer // of deleted pods, as ratios to the youngest
 	loop    *runner.Loop[string]
 }
 
@@ -46,12 +50,19 @@ func newController(name string, env runner.Env, sets form) (*Controller, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{env: env, sets: sets, pods: index, pending: expectations.New(env.Clock)}
+	all := env.Informers.Core().V1().Pods().Informer()
+	c := &Controller{env: env, sets: sets, pods: index, pending: expectations.New(env.Clock),
+		writes: consistency.New(env, "replicaset_controller", map[string]cache.SharedIndexInformer{
+			sets.resource(): sets.informer(), consistency.Pods: all,
+		}),
+		ages: env.Histogram("replicaset_controller", "sorting_deletion_age_ratio",
+			"Ages of ready pods that were chosen to be deleted, as ratios to that of the youngest.",
+			prometheus.ExponentialBuckets(0.25, 2, 6)).WithLabelValues()}
 	c.loop = runner.NewLoop(name, env, c.reconcile)
 	if err := sets.watch(c.loop, c.setChanged); err != nil {
 		return nil, err
 	}
-	if err := c.loop.Watch(env.Informers.Core().V1().Pods().Informer(), runner.Handle(c.podChanged)); err != nil {
+	if err := c.loop.Watch(all, runner.Handle(c.podChanged)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -64,6 +75,7 @@ func (c *Controller) setChanged(old, new *apps.ReplicaSet) {
 	key := runner.Key(runner.Last(old, new))
 	if new == nil || (old != nil && old.UID != new.UID) {
 		c.pending.Forget(key)
+		c.writes.Forget(key, old.UID)
 	}
 	c.loop.Add(key)
 }
@@ -124,9 +136,13 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.writes.Seen(key); err != nil {
+		return err
+	}
 	set, err := c.sets.get(namespace, name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
+		c.writes.Forget(key, "")
 		return nil
 	}
 	if err != nil {
@@ -166,7 +182,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.ReplicaSet, selector l
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
 			return c.sets.live(ctx, set.Namespace, set.Name)
 		},
-		Patch: pods.Patcher(c.env.Client),
+		Patch: c.control().Patcher(runner.Key(set), set.UID),
 	}
 	return claimer.Claim(ctx, selector, candidates)
 }
@@ -200,7 +216,7 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 	}
 	changed := set.DeepCopy()
 	changed.Status = next
-	err := c.sets.writeStatus(ctx, changed)
+	err := c.write(ctx, changed)
 	if !apierrors.IsConflict(err) {
 		return runner.IgnoreGone(err)
 	}
@@ -212,13 +228,22 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 		return nil
 	}
 	fresh.Status = next
-	if err := runner.IgnoreGone(c.sets.writeStatus(ctx, fresh)); err != nil {
+	if err := runner.IgnoreGone(c.write(ctx, fresh)); err != nil {
 		return fmt.Errorf("update status of %s %s/%s: %w", c.sets.kind().Kind, set.Namespace, set.Name, err)
 	}
 	return nil
 }
 
+func (c *Controller) write(ctx context.Context, set *apps.ReplicaSet) error {
+	version, err := c.sets.writeStatus(ctx, set)
+	if err != nil {
+		return err
+	}
+	c.writes.Wrote(runner.Key(set), set.UID, c.sets.resource(), version)
+	return nil
+}
+
 // control creates and deletes pods.
 func (c *Controller) control() pods.Control {
-	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending}
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Pending: c.pending, Writes: c.writes}
 }

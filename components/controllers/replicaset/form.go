@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/runner"
 )
@@ -17,6 +18,8 @@ import (
 // form is a kind of which the objects are kept as ReplicaSets are, and are seen as such.
 type form interface {
 	kind() schema.GroupVersionKind
+	resource() string
+	informer() cache.SharedIndexInformer
 	// watch tells of changes, through a loop.
 	watch(loop *runner.Loop[string], changed func(old, new *apps.ReplicaSet)) error
 	// get, list and selecting read from memory. What they return must not be changed.
@@ -25,7 +28,8 @@ type form interface {
 	selecting(pod *v1.Pod) []*apps.ReplicaSet
 	// live reads from the API server.
 	live(ctx context.Context, namespace, name string) (*apps.ReplicaSet, error)
-	writeStatus(ctx context.Context, set *apps.ReplicaSet) error
+	// writeStatus returns the resource version that it wrote.
+	writeStatus(ctx context.Context, set *apps.ReplicaSet) (string, error)
 }
 
 // replicaSets are the form itself.
@@ -38,8 +42,14 @@ func (replicaSets) kind() schema.GroupVersionKind {
 	return apps.SchemeGroupVersion.WithKind("ReplicaSet")
 }
 
+func (replicaSets) resource() string { return "replicasets" }
+
+func (r replicaSets) informer() cache.SharedIndexInformer {
+	return r.env.Informers.Apps().V1().ReplicaSets().Informer()
+}
+
 func (r replicaSets) watch(loop *runner.Loop[string], changed func(old, new *apps.ReplicaSet)) error {
-	return loop.Watch(r.env.Informers.Apps().V1().ReplicaSets().Informer(), runner.Handle(changed))
+	return loop.Watch(r.informer(), runner.Handle(changed))
 }
 
 func (r replicaSets) get(namespace, name string) (*apps.ReplicaSet, error) {
@@ -62,9 +72,12 @@ func (r replicaSets) live(ctx context.Context, namespace, name string) (*apps.Re
 	return r.env.Client.AppsV1().ReplicaSets(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (r replicaSets) writeStatus(ctx context.Context, set *apps.ReplicaSet) error {
-	_, err := r.env.Client.AppsV1().ReplicaSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
-	return err
+func (r replicaSets) writeStatus(ctx context.Context, set *apps.ReplicaSet) (string, error) {
+	written, err := r.env.Client.AppsV1().ReplicaSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return written.ResourceVersion, nil
 }
 
 // replicationControllers are what came before ReplicaSets
@@ -78,8 +91,14 @@ func (replicationControllers) kind() schema.GroupVersionKind {
 	return v1.SchemeGroupVersion.WithKind("ReplicationController")
 }
 
+func (replicationControllers) resource() string { return "replicationcontrollers" }
+
+func (r replicationControllers) informer() cache.SharedIndexInformer {
+	return r.env.Informers.Core().V1().ReplicationControllers().Informer()
+}
+
 func (r replicationControllers) watch(loop *runner.Loop[string], changed func(old, new *apps.ReplicaSet)) error {
-	return loop.Watch(r.env.Informers.Core().V1().ReplicationControllers().Informer(),
+	return loop.Watch(r.informer(),
 		runner.Handle(func(old, new *v1.ReplicationController) { changed(asSet(old), asSet(new)) }))
 }
 
@@ -109,7 +128,7 @@ func (r replicationControllers) live(ctx context.Context, namespace, name string
 	return asSet(rc), nil
 }
 
-func (r replicationControllers) writeStatus(ctx context.Context, set *apps.ReplicaSet) error {
+func (r replicationControllers) writeStatus(ctx context.Context, set *apps.ReplicaSet) (string, error) {
 	s := &set.Status
 	rc := &v1.ReplicationController{
 		ObjectMeta: set.ObjectMeta,
@@ -129,8 +148,12 @@ func (r replicationControllers) writeStatus(ctx context.Context, set *apps.Repli
 			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
 		})
 	}
-	_, err := r.env.Client.CoreV1().ReplicationControllers(set.Namespace).UpdateStatus(ctx, rc, metav1.UpdateOptions{})
-	return err
+	written, err := r.env.Client.CoreV1().ReplicationControllers(set.Namespace).UpdateStatus(ctx, rc,
+		metav1.UpdateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return written.ResourceVersion, nil
 }
 
 func asSets(all []*v1.ReplicationController) []*apps.ReplicaSet {

@@ -35,7 +35,7 @@ func TestControllersKeepTheirForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := form.writeStatus(t.Context(), set); err != nil {
+	if _, err := form.writeStatus(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	got, err := client.CoreV1().ReplicationControllers("ns").Get(t.Context(), "web", metav1.GetOptions{})

@@ -32,6 +32,8 @@ type observed struct {
 type plan struct {
 	create int
 	delete []*v1.Pod
+	// ages are those of the ready pods among them, as ratios to that of the youngest.
+	ages []float64
 	// status leaves out the outcome of create and delete: see withFailure.
 	status apps.ReplicaSetStatus
 	// again is when a ready pod becomes available; 0 if no event but the clock's can be missed.
@@ -51,6 +53,7 @@ func decide(o observed) plan {
 		p.create = min(-surplus, burst)
 	case surplus > 0:
 		p.delete = choose(active, o.related, min(surplus, burst), o.now)
+		p.ages = ages(active, p.delete, o.now)
 	}
 	return p
 }

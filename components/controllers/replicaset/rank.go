@@ -90,3 +90,24 @@ func restarts(pod *v1.Pod) int32 {
 	}
 	return most
 }
+
+// ages returns for how long the ready pods among chosen have been so, as ratios to the youngest of all that are ready.
+func ages(all, chosen []*v1.Pod, now time.Time) []float64 {
+	age := func(pod *v1.Pod) (time.Duration, bool) {
+		since := pods.ReadySince(pod)
+		return now.Sub(since.Time), pods.Ready(pod) && !since.IsZero()
+	}
+	var youngest time.Duration
+	for _, pod := range all {
+		if a, ready := age(pod); ready && a > 0 && (youngest == 0 || a < youngest) {
+			youngest = a
+		}
+	}
+	var ratios []float64
+	for _, pod := range chosen {
+		if a, ready := age(pod); ready && youngest > 0 {
+			ratios = append(ratios, float64(a)/float64(youngest))
+		}
+	}
+	return ratios
+}

@@ -18,5 +18,8 @@ func (c *Controller) scale(ctx context.Context, key string, set *apps.ReplicaSet
 			return pods.FromTemplate(&set.Spec.Template, set, ref)
 		})
 	}
+	for _, ratio := range p.ages {
+		c.ages.Observe(ratio)
+	}
 	return c.control().Delete(ctx, key, set, p.delete)
 }

@@ -34,6 +34,8 @@ type Env struct {
 	Metrics workqueue.MetricsProvider
 	// Registry has the metrics of controllers; it may be nil.
 	Registry prometheus.Registerer
+	// StaleReads lets a controller act before it has seen its own writes (KEP-5647).
+	StaleReads bool
 	// Workers is how many keys may be reconciled at once; at least 1.
 	Workers int
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/history"
 	"quintet.dev/quintet/components/controllers/runner"
 )
@@ -31,8 +31,7 @@ func (c *Controller) apply(ctx context.Context, key string, set *apps.StatefulSe
 	if !equality.Semantic.DeepEqual(set.Status, p.status) {
 		changed := set.DeepCopy()
 		changed.Status = p.status
-		_, err := c.env.Client.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-		if err = runner.IgnoreGone(err); err != nil {
+		if err := runner.IgnoreGone(c.writeStatus(ctx, changed)); err != nil {
 			return fmt.Errorf("update status of stateful set %s: %w", key, err)
 		}
 	}
@@ -50,9 +49,10 @@ func (c *Controller) create(ctx context.Context, set *apps.StatefulSet, wanted [
 			return err
 		}
 		pod := newPod(set, template, w.revision, w.ordinal)
-		_, err = c.env.Client.CoreV1().Pods(set.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+		made, err := c.env.Client.CoreV1().Pods(set.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 		switch {
 		case err == nil:
+			c.wrote(set, consistency.Pods, made.ResourceVersion)
 			c.env.Events.Eventf(set, v1.EventTypeNormal, "SuccessfulCreate",
 				"create Pod %s in StatefulSet %s successful", pod.Name, set.Name)
 		case apierrors.IsAlreadyExists(err):
@@ -86,9 +86,10 @@ func (c *Controller) ensureClaims(ctx context.Context, set *apps.StatefulSet, or
 			return err
 		}
 		claim.OwnerReferences = owners(set, nil)
-		_, err = c.env.Client.CoreV1().PersistentVolumeClaims(set.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+		made, err := c.env.Client.CoreV1().PersistentVolumeClaims(set.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 		switch {
 		case err == nil:
+			c.wrote(set, consistency.Claims, made.ResourceVersion)
 			c.env.Events.Eventf(set, v1.EventTypeNormal, "SuccessfulCreate",
 				"create Claim %s Pod %s in StatefulSet %s success", claim.Name, podName(set, ordinal), set.Name)
 		case !apierrors.IsAlreadyExists(err):
@@ -148,9 +149,8 @@ func (c *Controller) identify(ctx context.Context, set *apps.StatefulSet, pod *v
 	if err != nil {
 		return err
 	}
-	_, err = c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{})
-	if err = runner.IgnoreGone(err); err != nil {
+	err = runner.IgnoreGone(c.control().Patch(ctx, runner.Key(set), set.UID, pod, patch))
+	if err != nil {
 		c.env.Events.Eventf(set, v1.EventTypeWarning, "FailedUpdate",
 			"update Pod %s in StatefulSet %s failed error: %v", pod.Name, set.Name, err)
 	}
@@ -185,8 +185,13 @@ func (c *Controller) retainClaim(ctx context.Context, set *apps.StatefulSet, cla
 	}
 	updated := claim.DeepCopy()
 	updated.OwnerReferences = refs
-	_, err := c.env.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, updated, metav1.UpdateOptions{})
-	return runner.IgnoreGone(err)
+	written, err := c.env.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, updated,
+		metav1.UpdateOptions{})
+	if err != nil {
+		return runner.IgnoreGone(err)
+	}
+	c.wrote(set, consistency.Claims, written.ResourceVersion)
+	return nil
 }
 
 func (c *Controller) delete(ctx context.Context, set *apps.StatefulSet, doomed []*v1.Pod) error {

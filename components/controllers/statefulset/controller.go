@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/controllers/consistency"
 	"quintet.dev/quintet/components/controllers/history"
 	"quintet.dev/quintet/components/controllers/owned"
 	"quintet.dev/quintet/components/controllers/pods"
@@ -24,6 +25,8 @@ import (
 )
 
 var kind = apps.SchemeGroupVersion.WithKind("StatefulSet")
+
+const resource = "statefulsets"
 
 // Controller reconciles StatefulSets. Their pods have names, so that no write can be doubled.
 type Controller struct {
@@ -33,6 +36,7 @@ type Controller struct {
 	pods           *pods.Index
 	history        history.Store
 	maxUnavailable bool
+	writes         *consistency.Writes
 	loop           *runner.Loop[string]
 }
 
@@ -48,12 +52,19 @@ func New(env runner.Env, maxUnavailable bool) (*Controller, error) {
 	c := &Controller{
 		env: env, maxUnavailable: maxUnavailable, sets: sets.Lister(), claims: claims.Lister(), pods: index,
 		history: history.Store{Client: env.Client, Lister: revisions.Lister()},
+		writes: consistency.New(env, "statefulset_controller", map[string]cache.SharedIndexInformer{
+			resource: sets.Informer(), consistency.Pods: core.Pods().Informer(), consistency.Claims: claims.Informer(),
+		}),
 	}
 	c.loop = runner.NewLoop("statefulset", env, c.reconcile)
 	c.loop.Needs(revisions.Informer())
 	c.loop.Needs(claims.Informer())
 	if err := c.loop.Watch(sets.Informer(), runner.Handle(func(old, new *apps.StatefulSet) {
-		c.loop.Add(runner.Key(runner.Last(old, new)))
+		key := runner.Key(runner.Last(old, new))
+		if new == nil {
+			c.writes.Forget(key, old.UID)
+		}
+		c.loop.Add(key)
 	})); err != nil {
 		return nil, err
 	}
@@ -86,8 +97,12 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.writes.Seen(key); err != nil {
+		return err
+	}
 	set, err := c.sets.StatefulSets(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
+		c.writes.Forget(key, "")
 		return nil
 	}
 	if err != nil {
@@ -131,7 +146,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.StatefulSet, selector 
 	claimer := owned.Claimer[*v1.Pod]{
 		Owner: set, Kind: kind,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.fresh(ctx, set) },
-		Patch: pods.Patcher(c.env.Client),
+		Patch: c.control().Patcher(runner.Key(set), set.UID),
 	}
 	return claimer.Claim(ctx, selector, candidates)
 }
@@ -179,6 +194,24 @@ func (c *Controller) revise(ctx context.Context, set *apps.StatefulSet,
 func (c *Controller) raiseCollisions(ctx context.Context, set *apps.StatefulSet) error {
 	changed := set.DeepCopy()
 	changed.Status.CollisionCount = ptr.To(ptr.Deref(set.Status.CollisionCount, 0) + 1)
-	_, err := c.env.Client.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-	return err
+	return c.writeStatus(ctx, changed)
+}
+
+func (c *Controller) writeStatus(ctx context.Context, set *apps.StatefulSet) error {
+	written, err := c.env.Client.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	c.wrote(set, resource, written.ResourceVersion)
+	return nil
+}
+
+// wrote remembers a write for set.
+func (c *Controller) wrote(set *apps.StatefulSet, resource, version string) {
+	c.writes.Wrote(runner.Key(set), set.UID, resource, version)
+}
+
+// control patches pods.
+func (c *Controller) control() pods.Control {
+	return pods.Control{Client: c.env.Client, Events: c.env.Events, Writes: c.writes}
 }

@@ -119,6 +119,6 @@ func newDynamicResources(a *configv1.DynamicResourcesArgs, d Dependencies) (Plug
 	}
 	return dynamicresources.New(dynamicresources.Config{
 		Features: d.Devices, FilterTimeout: a.FilterTimeout.Duration, BindingTimeout: a.BindingTimeout.Duration,
-		Clock: d.Clock, Client: d.Client, Claim: d.ResourceClaim, Created: d.ClaimCreated,
+		Clock: d.Clock, Client: d.Client, Claim: d.ResourceClaim, Created: d.ClaimCreated, Awaited: d.DevicesAwaited,
 	}), nil
 }

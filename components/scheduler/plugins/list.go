@@ -3,6 +3,7 @@ package plugins
 
 import (
 	"fmt"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +49,8 @@ type Dependencies struct {
 	// ResourceClaim returns a claim as its informer knows it; ClaimCreated is told of every attempt to create one.
 	ResourceClaim func(namespace, name string) (*resourcev1.ResourceClaim, error)
 	ClaimCreated  func(error)
+	// DevicesAwaited is told how waits for binding conditions ended, by the scheduler's name and the driver.
+	DevicesAwaited func(profile, driver string, outcome dynamicresources.Outcome, took time.Duration)
 	// IgnoredResources are left to extenders.
 	IgnoredResources []string
 }

@@ -119,7 +119,14 @@ func (f *Plugin) PreBind(ctx context.Context, p *commit.Placement) *commit.Statu
 	}
 	p.Record(v1.EventTypeNormal, "BindingConditionsPending", "Scheduling",
 		fmt.Sprintf("waiting for binding conditions for device on node %s", p.Node))
-	if err := f.awaitReady(ctx, p, todo); err != nil {
+	began, drivers := f.Clock.Now(), awaited(todo.claims)
+	err := f.awaitReady(ctx, p, todo)
+	if f.Awaited != nil {
+		for _, driver := range drivers {
+			f.Awaited(p.Pod.Obj.Spec.SchedulerName, driver, outcomeOf(err), f.Clock.Since(began))
+		}
+	}
+	if err != nil {
 		return commit.Failed(Name, err)
 	}
 	return nil
@@ -177,6 +184,12 @@ func (f *Plugin) adopt(ctx context.Context, p *commit.Placement, todo *plan, i i
 
 var errBindingTimeout = errors.New("device binding timeout")
 
+// claimTimeout is errBindingTimeout of the claim that it names.
+type claimTimeout string
+
+func (c claimTimeout) Error() string     { return "claim " + string(c) + " binding timeout" }
+func (c claimTimeout) Is(err error) bool { return err == errBindingTimeout }
+
 // awaitReady waits for the binding conditions of all devices.
 func (f *Plugin) awaitReady(ctx context.Context, p *commit.Placement, todo *plan) error {
 	ctx, cancel := context.WithTimeout(ctx, f.BindingTimeout)
@@ -213,7 +226,7 @@ func (f *Plugin) allReady(p *commit.Placement, todo *plan) (bool, error) {
 			return false, err
 		case is:
 		case timedOut(claim, f.BindingTimeout, f.Clock.Now()):
-			return false, fmt.Errorf("claim %s binding timeout", claim.Name)
+			return false, claimTimeout(claim.Name)
 		default:
 			return false, nil
 		}

@@ -52,6 +52,9 @@ type Config struct {
 	Claim func(namespace, name string) (*resourcev1.ResourceClaim, error)
 	// Created is told of every attempt to create a claim, and may be nil.
 	Created func(error)
+	// Awaited is told how the wait for the binding conditions of a driver's devices ended, and may be nil. profile is the
+	// pod's.
+	Awaited func(profile, driver string, outcome Outcome, took time.Duration)
 }
 
 // Plugin is a cycle.Filter, cycle.PostFilter, cycle.Score, commit.Reserve, commit.PreBind and a gate. Of its methods,

@@ -1,11 +1,13 @@
 package dynamicresources
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // ready tells whether all binding conditions of a claim's devices are true, and returns an error once one has failed
@@ -72,4 +74,41 @@ func timedOut(claim *resourcev1.ResourceClaim, timeout time.Duration, now time.T
 func gaveUp(claim *resourcev1.ResourceClaim, timeout time.Duration, now time.Time) bool {
 	is, err := ready(claim)
 	return err != nil || !is && timedOut(claim, timeout, now)
+}
+
+// Outcome is how a wait for binding conditions ended, as metrics call it.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded Outcome = "success"
+	Failed    Outcome = "failure"
+	TimedOut  Outcome = "timeout"
+)
+
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.Is(err, errBindingTimeout):
+		return TimedOut
+	default:
+		return Failed
+	}
+}
+
+// awaited returns the drivers of devices with binding conditions, each once, in order.
+func awaited(claims []*resourcev1.ResourceClaim) []string {
+	drivers := sets.New[string]()
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			if result := &claim.Status.Allocation.Devices.Results[i]; len(result.BindingConditions) > 0 {
+				drivers.Insert(result.Driver)
+			}
+		}
+	}
+	return sets.List(drivers)
 }

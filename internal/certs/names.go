@@ -1,4 +1,4 @@
-package apiserver
+package certs
 
 import (
 	"crypto/tls"
@@ -10,23 +10,21 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
 	netutils "k8s.io/utils/net"
-
-	"quintet.dev/quintet/internal/certs"
 )
 
-// names are the certificates for some host names, besides the one for all others.
-type names struct {
-	exact map[string]*certs.Files // host names and addresses in lower case, and "*" before the rest of a name
-	other certificateFunc
+// Names are the certificates for some host names, besides the one for all others.
+type Names struct {
+	exact map[string]*Files // host names and addresses in lower case, and "*" before the rest of a name
+	other GetFunc
 }
 
-// newNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the
+// NewNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the
 // first of two certificates before the second.
-func newNames(pairs []flag.NamedCertKey, other certificateFunc, c clock.PassiveClock) (*names, error) {
-	out := &names{exact: map[string]*certs.Files{}, other: other}
-	own := map[string]*certs.Files{}
+func NewNames(pairs []flag.NamedCertKey, other GetFunc, c clock.PassiveClock) (*Names, error) {
+	out := &Names{exact: map[string]*Files{}, other: other}
+	own := map[string]*Files{}
 	for _, named := range pairs {
-		pair, err := certs.Follow("--tls-sni-cert-key", named.CertFile, named.KeyFile, c)
+		pair, err := Follow("--tls-sni-cert-key", named.CertFile, named.KeyFile, c)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +54,7 @@ func ownNames(leaf *x509.Certificate) []string {
 	return append([]string{name}, leaf.DNSNames...)
 }
 
-func addNames(to map[string]*certs.Files, names []string, pair *certs.Files) {
+func addNames(to map[string]*Files, names []string, pair *Files) {
 	for _, name := range names {
 		if name = strings.ToLower(name); to[name] == nil {
 			to[name] = pair
@@ -64,8 +62,8 @@ func addNames(to map[string]*certs.Files, names []string, pair *certs.Files) {
 	}
 }
 
-// get chooses by the name that the client asks for, or else by the address that it found.
-func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Get chooses by the name that the client asks for, or else by the address that it found.
+func (n *Names) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if name == "" && hello.Conn != nil {
 		name, _, _ = net.SplitHostPort(hello.Conn.LocalAddr().String())
@@ -79,5 +77,5 @@ func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return n.other(hello)
 }
 
-// certificateFunc chooses a certificate for a client.
-type certificateFunc = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+// GetFunc chooses a certificate for a client, as tls.Config.GetCertificate does.
+type GetFunc = func(*tls.ClientHelloInfo) (*tls.Certificate, error)

@@ -1,26 +1,24 @@
-package apiserver
+package ports
 
 import (
 	"net"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestSharing: what a port may be shared with is said to the kernel.
 func TestSharing(t *testing.T) {
 	for name, c := range map[string]struct {
-		serving options.Serving
+		sharing Sharing
 		option  int
 		want    int
 	}{
-		"nothing":       {options.Serving{}, unix.SO_REUSEPORT, 0},
-		"other servers": {options.Serving{PermitPortSharing: true}, unix.SO_REUSEPORT, 1},
-		"former ones":   {options.Serving{PermitAddressSharing: true}, unix.SO_REUSEADDR, 1},
+		"nothing":       {Sharing{}, unix.SO_REUSEPORT, 0},
+		"other servers": {Sharing{Port: true}, unix.SO_REUSEPORT, 1},
+		"former ones":   {Sharing{Address: true}, unix.SO_REUSEADDR, 1},
 	} {
-		listener, err := listen(c.serving, "127.0.0.1:0")
+		listener, err := c.sharing.Listen("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
