@@ -101,7 +101,8 @@ evictionHard: {memory.available: 100Mi, nodefs.available: 0%%, nodefs.inodesFree
 imageGCHighThresholdPercent: 100
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"), clusterDomain)
 	if !l.config.hollow() {
-		config = append(config, "failSwapOn: false\n"...) // whether the machine swaps is not the nodes' to say
+		// Whether the machine swaps is not the nodes' to say; manifests are where kubeadm's nodes have them.
+		config = append(config, "failSwapOn: false\nstaticPodPath: /etc/kubernetes/manifests\n"...)
 	}
 	if periods := l.config.shutdown; periods.total > 0 {
 		config = fmt.Appendf(config, "shutdownGracePeriod: %v\nshutdownGracePeriodCriticalPods: %v\n",

@@ -108,19 +108,16 @@ type services struct {
 	factory       informers.SharedInformerFactory
 	lister        listers.ServiceLister
 	synced        func() bool
-	classes       nodelisters.RuntimeClassLister // nil where pods can't choose
+	classes       nodelisters.RuntimeClassLister
 	classesSynced func() bool
 }
 
-func newServices(client kubernetes.Interface, runtimeClasses bool) *services {
+func newServices(client kubernetes.Interface) *services {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().Services()
-	s := &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced}
-	if runtimeClasses {
-		classes := factory.Node().V1().RuntimeClasses()
-		s.classes, s.classesSynced = classes.Lister(), classes.Informer().HasSynced
-	}
-	return s
+	classes := factory.Node().V1().RuntimeClasses()
+	return &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced,
+		classes: classes.Lister(), classesSynced: classes.Informer().HasSynced}
 }
 
 func (s *services) run(ctx context.Context) {

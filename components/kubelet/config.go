@@ -124,7 +124,7 @@ type Config struct {
 	Runtime string
 	// CRIEndpoint is the socket of an engine that speaks CRI, CRIImageEndpoint that of its images if it is another.
 	CRIEndpoint, CRIImageEndpoint string
-	// CgroupDriver is "cgroupfs" or "systemd"; engines that tell their own, as Docker's, win.
+	// CgroupDriver is "cgroupfs", or "systemd" for upstream's files; see checkCgroupDriver.
 	CgroupDriver   string
 	DockerEndpoint string
 	PodNetwork     string            // name of the engine's network for pods

@@ -45,7 +45,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CRIImageEndpoint, "image-service-endpoint", c.CRIImageEndpoint,
 		"Where the images of that engine are served, if that is another socket.")
 	fs.StringVar(&c.CgroupDriver, "cgroup-driver", c.CgroupDriver,
-		"Who makes control groups where the engine does not tell: cgroupfs or systemd.")
+		"Who makes control groups: cgroupfs. With systemd the kubelet starts only if an engine behind CRI tells "+
+			"that it uses cgroupfs.")
 	fs.StringVar(&c.DockerEndpoint, "docker-endpoint", c.DockerEndpoint, "Where the Docker engine listens.")
 	fs.StringVar(&c.PodNetwork, "docker-pod-network", c.PodNetwork, "Name of the Docker network of pods.")
 	fs.StringVar(&c.PodBridge, "docker-pod-bridge", c.PodBridge,
@@ -124,7 +125,7 @@ func (c *Config) addContainerFlags(fs *pflag.FlagSet) {
 		"Use the engine's seccomp profile where a pod asks for none.")
 	fs.BoolVar(&c.CPUCFSQuota, "cpu-cfs-quota", c.CPUCFSQuota, "Enforce CPU limits.")
 	fs.DurationVar(&c.CPUCFSQuotaPeriod, "cpu-cfs-quota-period", c.CPUCFSQuotaPeriod, "Period of CPU quotas.")
-	fs.Int64Var(&c.PodPidsLimit, "pod-max-pids", c.PodPidsLimit, "Processes per container; -1 is no limit.")
+	fs.Int64Var(&c.PodPidsLimit, "pod-max-pids", c.PodPidsLimit, "Processes of a pod; -1 is no limit.")
 	fs.StringSliceVar(&c.AllowedUnsafeSysctls, "allowed-unsafe-sysctls", c.AllowedUnsafeSysctls,
 		"Kernel settings, or beginnings of such that end in *, that pods may have beside those that are safe.")
 	fs.BoolVar(&c.CgroupsPerQOS, "cgroups-per-qos", c.CgroupsPerQOS,

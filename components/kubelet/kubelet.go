@@ -150,6 +150,7 @@ type parts struct {
 	services  *services          // nil where no container reads them
 	storage   *storage           // nil for engines that simulate files
 	enforcer  *enforcer          // nil without control groups
+	cgroups   cgroups.Tree
 	shutdown  *shutdown.Manager
 	metrics   *metrics.Metrics
 	// simulated is what there is not behind the engine's answers.
@@ -177,6 +178,9 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 	info, err := engine.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("container engine: %w", err)
+	}
+	if err := c.checkCgroupDriver(info); err != nil {
+		return nil, err
 	}
 	addresses, hostIPs, err := k.addresses(info.Simulated)
 	if err != nil {
@@ -254,13 +258,10 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 		config.HostPorts = hostports.Open()
 	}
 	if !info.Simulated.Processes {
-		p.services = newServices(client, info.RuntimeClasses)
-		builder.Services = p.services.list
-		if info.RuntimeClasses {
-			builder.RuntimeHandler = p.services.handler
-		}
-		config.Cgroups = k.cgroups(ctx, info)
-		builder.Cgroups = config.Cgroups
+		p.services = newServices(client)
+		builder.Services, builder.RuntimeHandler = p.services.list, p.services.handler
+		p.cgroups = k.cgroups(ctx)
+		config.Cgroups, builder.Cgroups = p.cgroups, p.cgroups
 		if builder.KillTogether, err = c.killTogether(config.Cgroups); err != nil {
 			return nil, err
 		}
@@ -295,8 +296,10 @@ func (k *Kubelet) builder(p *parts, info runtime.Info, memory int64) *spec.Build
 		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod,
 		PidsLimit: c.PodPidsLimit, LimitedSwap: c.SwapBehavior == limitedSwap,
 		LogMaxFiles: int(c.ContainerLogMaxFiles), Simulated: info.Simulated,
-		RecursiveReadOnly: info.RecursiveReadOnly, StopSignals: c.FeatureGates[stopSignals],
-		NodeRef: &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
+		RecursiveReadOnly: info.RecursiveReadOnly, StrictGroups: info.StrictGroups,
+		AppArmor:    appArmorEnabled(appArmorFile),
+		StopSignals: c.FeatureGates[stopSignals],
+		NodeRef:     &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
 	}
 }
 
@@ -330,11 +333,11 @@ func (k *Kubelet) port() int32 {
 }
 
 // cgroups are control groups by quality of service, where they can be made.
-func (k *Kubelet) cgroups(ctx context.Context, info runtime.Info) cgroups.Tree {
+func (k *Kubelet) cgroups(ctx context.Context) cgroups.Tree {
 	if !k.config.CgroupsPerQOS {
 		return cgroups.Tree{}
 	}
-	tree, err := cgroups.Detect(cgroupMount, k.config.CgroupRoot, info.CgroupDriver == "systemd")
+	tree, err := cgroups.Detect(cgroupMount, k.config.CgroupRoot)
 	if err != nil {
 		klog.FromContext(ctx).Info("Control groups can't be made here: pods get the engine's own", "err", err)
 	}

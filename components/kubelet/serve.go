@@ -14,12 +14,14 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
 	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/server"
+	"quintet.dev/quintet/components/kubelet/status"
 	"quintet.dev/quintet/components/kubelet/volumes"
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/health"
@@ -60,6 +62,11 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 		IdleTimeout:   c.StreamingIdleTimeout, Metrics: p.metrics, Machine: k.machine(engine),
 		Health:  checks,
 		Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
+	}
+	if !p.simulated.Processes {
+		config.Swap = func(pod *v1.Pod, id string) cgroups.SwapUsage {
+			return p.cgroups.Swap(pod.UID, status.QOS(pod), id)
+		}
 	}
 	if p.storage != nil {
 		config.Volumes = p.storage.volumes

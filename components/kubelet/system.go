@@ -58,6 +58,15 @@ func (s system) file(name string) string {
 	return string(data)
 }
 
+// appArmorFile is where the kernel tells whether it enforces AppArmor.
+const appArmorFile = "/sys/module/apparmor/parameters/enabled"
+
+// appArmorEnabled is false where the kernel has no AppArmor.
+func appArmorEnabled(file string) bool {
+	data, err := os.ReadFile(file)
+	return err == nil && strings.HasPrefix(string(data), "Y")
+}
+
 // tick is the unit of CPU time in proc (USER_HZ).
 const tick = time.Second / 100
 

@@ -48,9 +48,15 @@ const (
 	CSIVolumes       Feature = "csi"           // there is a StorageClass of a CSI driver
 	CSIInlineVolumes Feature = "csi-inline"    // such a driver makes volumes that pods describe themselves
 	CSIExpansion     Feature = "csi-expansion" // such a class lets volumes grow
+	CSIBlock         Feature = "csi-block"     // volumes of such a class can be devices
 
 	DevicePlugin Feature = "device-plugin" // nodes offer the extended resource of the device driver for tests
 	ClaimDevices Feature = "claim-devices" // that driver publishes devices for ResourceClaims
+
+	KubeletConfigs Feature = "kubelet-config" // a kubelet shows how it is configured
+	StaticPods     Feature = "static-pods"    // a kubelet, as it shows, runs the manifests of a directory
+	PIDLimit       Feature = "pid-limit"      // a kubelet, as it shows, bounds the processes of pods
+	HasHugePages   Feature = "huge-pages"     // pods of a node may have huge pages
 )
 
 // Features lists all features.
@@ -58,7 +64,8 @@ func Features() []Feature {
 	return []Feature{
 		HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, NetworkPolicies,
 		LoadBalancers, NodeAccess, ProtobufWire, TableOutput, DefaultStorage, ResourceMetrics,
-		DeviceClaims, CSIVolumes, CSIInlineVolumes, CSIExpansion, DevicePlugin, ClaimDevices,
+		DeviceClaims, CSIVolumes, CSIInlineVolumes, CSIExpansion, CSIBlock, DevicePlugin, ClaimDevices,
+		KubeletConfigs, StaticPods, PIDLimit, HasHugePages,
 	}
 }
 

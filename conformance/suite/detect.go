@@ -29,6 +29,9 @@ func (c *Cluster) Detect(ctx context.Context) error {
 	if err := c.probeDevices(ctx); err != nil {
 		return err
 	}
+	if err := c.probeKubelets(ctx); err != nil {
+		return err
+	}
 	if err := c.probeServed(); err != nil {
 		return err
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // CSIClass is a StorageClass whose volumes a CSI driver makes.
@@ -55,5 +58,37 @@ func (c *Cluster) probeCSI(ctx context.Context) error {
 	c.Features[CSIVolumes] = len(classes) > 0
 	c.Features[CSIInlineVolumes] = slices.ContainsFunc(classes, CSIClass.Inline)
 	c.Features[CSIExpansion] = slices.ContainsFunc(classes, CSIClass.Expandable)
-	return nil
+	c.Features[CSIBlock] = false
+	if len(classes) > 0 {
+		c.Features[CSIBlock], err = c.makesDevices(ctx, classes[0].Class.Name)
+	}
+	return err
+}
+
+// makesDevices tells whether a claim of a class can get a device. The scheduler's annotation has the volume of a class
+// that waits for a pod made without one.
+func (c *Cluster) makesDevices(ctx context.Context, class string) (bool, error) {
+	nodes, err := c.readyNodes(ctx)
+	if err != nil || len(nodes) == 0 {
+		return false, err
+	}
+	return c.inProbeNamespace(ctx, func(ctx context.Context, namespace string) (bool, error) {
+		claims := c.Client.CoreV1().PersistentVolumeClaims(namespace)
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "device",
+				Annotations: map[string]string{"volume.kubernetes.io/selected-node": nodes[0].Name}},
+			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class,
+				VolumeMode:  ptr.To(corev1.PersistentVolumeBlock),
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}},
+		}
+		if _, err := claims.Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+			return false, err
+		}
+		return comes(ctx, func(ctx context.Context) (bool, error) {
+			claim, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+			return err == nil && claim.Status.Phase == corev1.ClaimBound, err
+		})
+	})
 }

@@ -185,7 +185,8 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 			"components/apiserver/storage/etcdtest"},
 		"github.com/moby/moby": {"components/kubelet/runtime/docker", "cluster", "images", "bench",
 			"e2e"},
-		"k8s.io/cri-api": {"components/kubelet/runtime/cri"},
+		"k8s.io/cri-api":                              {"components/kubelet/runtime/cri"},
+		"github.com/containerd/containerd":            {"components/kubelet/runtime/cri"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
 	for _, f := range files(t) {

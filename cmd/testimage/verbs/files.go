@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -36,12 +37,12 @@ func write(args []string, _ Streams) (int, error) {
 }
 
 // writeFile writes a file that exists in place, which may be a device or a mount; a new one appears with its contents,
-// so that a process that waits for it never reads it empty.
+// so that a process that waits for it, or reads a directory of manifests, never reads it empty.
 func writeFile(name string, contents []byte) error {
 	if _, err := os.Lstat(name); err == nil {
 		return os.WriteFile(name, contents, 0o666)
 	}
-	partial := fmt.Sprintf("%s.%d", name, os.Getpid())
+	partial := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
 	if err := os.WriteFile(partial, contents, 0o666); err != nil {
 		return err
 	}

@@ -15,17 +15,13 @@ import (
 
 // Tree is where pods' control groups are. The zero value leaves containers where the engine puts them.
 type Tree struct {
-	Mount   string // such as /sys/fs/cgroup; "" is the zero value's
-	Root    string // below it, such as "/"
-	Systemd bool   // the engine lets systemd make them
+	Mount string // such as /sys/fs/cgroup; "" is the zero value's
+	Root  string // below it, such as "/"
 }
 
 // Detect tells whether this process may make control groups below root, and returns the tree if so.
-func Detect(mount, root string, systemd bool) (Tree, error) {
-	t := Tree{Mount: mount, Root: root, Systemd: systemd}
-	if systemd {
-		return t, nil
-	}
+func Detect(mount, root string) (Tree, error) {
+	t := Tree{Mount: mount, Root: root}
 	for _, hierarchy := range t.hierarchies() {
 		if err := os.MkdirAll(filepath.Join(hierarchy, root, "kubepods"), 0o755); err != nil {
 			return Tree{}, err
@@ -67,18 +63,14 @@ func (t Tree) Parent(uid types.UID, class v1.PodQOSClass) string {
 	if class != v1.PodQOSGuaranteed {
 		parts = append(parts, strings.ToLower(string(class)))
 	}
-	if t.Systemd {
-		parts = append(parts, "pod"+strings.ReplaceAll(string(uid), "-", "_"))
-		return strings.Join(parts, "-") + ".slice"
-	}
 	parts = append(parts, "pod"+string(uid))
 	return filepath.Join(append([]string{"/", t.Root}, parts...)...)
 }
 
 // Remove deletes the control groups of a pod that has no containers any more, whatever its class was: of one that
-// left the API that is not known. systemd deletes its own.
+// left the API that is not known.
 func (t Tree) Remove(uid types.UID) error {
-	if t.Mount == "" || t.Systemd || uid == "" {
+	if t.Mount == "" || uid == "" {
 		return nil
 	}
 	var failures []error

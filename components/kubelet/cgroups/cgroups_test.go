@@ -18,8 +18,6 @@ func TestParent(t *testing.T) {
 		{Tree{Mount: "/cg", Root: "/"}, v1.PodQOSGuaranteed, "/kubepods/poda-b"},
 		{Tree{Mount: "/cg", Root: "/"}, v1.PodQOSBurstable, "/kubepods/burstable/poda-b"},
 		{Tree{Mount: "/cg", Root: "/node/1"}, v1.PodQOSBestEffort, "/node/1/kubepods/besteffort/poda-b"},
-		{Tree{Mount: "/cg", Systemd: true}, v1.PodQOSBurstable, "kubepods-burstable-poda_b.slice"},
-		{Tree{Mount: "/cg", Systemd: true}, v1.PodQOSGuaranteed, "kubepods-poda_b.slice"},
 	} {
 		if got := test.tree.Parent("a-b", test.class); got != test.want {
 			t.Errorf("%+v %s: %s, want %s", test.tree, test.class, got, test.want)
@@ -41,7 +39,7 @@ func TestDetectAndRemove(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tree, err := Detect(mount, "/root", false)
+			tree, err := Detect(mount, "/root")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,10 +17,9 @@ import (
 const fewestShares = 2
 
 // SetPods bounds what all pods have together. The groups of the classes are made with it: the best-effort pods have
-// the least share of the CPUs, and the burstable ones what SetBurstable says. Nothing is set where systemd makes the
-// groups.
+// the least share of the CPUs, and the burstable ones what SetBurstable says.
 func (t Tree) SetPods(l Limits) error {
-	if t.Mount == "" || t.Systemd {
+	if t.Mount == "" {
 		return nil
 	}
 	for _, class := range []string{"burstable", "besteffort"} {
@@ -38,7 +37,7 @@ func (t Tree) SetPods(l Limits) error {
 
 // SetBurstable gives the burstable pods, once they have a group, CPU shares: the sum of what they request.
 func (t Tree) SetBurstable(shares int64) error {
-	if t.Mount == "" || t.Systemd {
+	if t.Mount == "" {
 		return nil
 	}
 	return t.setShares(t.pods("burstable"), max(shares, fewestShares))
@@ -46,7 +45,7 @@ func (t Tree) SetBurstable(shares int64) error {
 
 // SetReserved bounds a group of other processes, which exists, to what is reserved for them.
 func (t Tree) SetReserved(group string, l Limits) error {
-	if t.Mount == "" || t.Systemd {
+	if t.Mount == "" {
 		return fmt.Errorf("%s: this kubelet can't make control groups here", group)
 	}
 	for _, hierarchy := range t.hierarchies() {
@@ -103,7 +102,7 @@ type ContainerSettings struct {
 
 // SetContainer sets up the group of a container that runs. Version 1 has none of these settings.
 func (t Tree) SetContainer(uid types.UID, class v1.PodQOSClass, id string, s ContainerSettings) error {
-	if t.Mount == "" || t.Systemd || !t.unified() {
+	if t.Mount == "" || !t.unified() {
 		return nil
 	}
 	dir := filepath.Join(t.Mount, t.Parent(uid, class), id)

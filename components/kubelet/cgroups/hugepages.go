@@ -46,7 +46,7 @@ func HugePages(dir string) (v1.ResourceList, error) {
 // SetHugePages bounds the huge pages of a pod, whose control group exists, to limits by resource name: those that
 // limits leaves out it may not use. Only sizes that the kernel counts for control groups can be set.
 func (t Tree) SetHugePages(uid types.UID, class v1.PodQOSClass, limits v1.ResourceList) error {
-	if t.Mount == "" || t.Systemd {
+	if t.Mount == "" {
 		return nil
 	}
 	dir, suffix := filepath.Join(t.Mount, t.Parent(uid, class)), ".max"

@@ -37,9 +37,9 @@ func (l Limits) Widest(o Limits) Limits {
 }
 
 // Set gives the control group of a pod, which its first container made, its limits. Memory that is used is not taken
-// away. systemd's own are left as it makes them.
+// away.
 func (t Tree) Set(uid types.UID, class v1.PodQOSClass, l Limits) error {
-	if t.Mount == "" || t.Systemd {
+	if t.Mount == "" {
 		return nil
 	}
 	return t.set(t.Parent(uid, class), l)

@@ -92,11 +92,17 @@ func (m *Manager) claimOf(pod *v1.Pod, name string) *Claim {
 		if err != nil || actual == nil {
 			return nil
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if claim := m.claims[types.NamespacedName{Namespace: pod.Namespace, Name: *actual}]; claim != nil {
-			return claim.clone()
-		}
+		return m.claimNamed(pod.Namespace, *actual)
+	}
+	return nil
+}
+
+// claimNamed returns a copy of a claim; nil if the node does not have it.
+func (m *Manager) claimNamed(namespace, name string) *Claim {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if claim := m.claims[types.NamespacedName{Namespace: namespace, Name: name}]; claim != nil {
+		return claim.clone()
 	}
 	return nil
 }

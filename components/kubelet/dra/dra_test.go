@@ -235,6 +235,15 @@ func TestExtendedResourceClaim(t *testing.T) {
 	if want := []string{"example.com/gpu=0", "example.com/gpu=all"}; err != nil || !reflect.DeepEqual(ids, want) {
 		t.Errorf("got %v, %v", ids, err)
 	}
+	// Their health is told under the name of the resource, of the requests that are the container's.
+	health := r.Health(p)["c"]
+	if len(health) != 1 || health[0].Name != "example.com/gpu" || len(health[0].Resources) != 2 {
+		t.Errorf("health %+v", health)
+	}
+	p.Status.ExtendedResourceClaimStatus.RequestMappings[0].ContainerName = "nobody"
+	if health := r.Health(p); len(health["c"]) != 0 {
+		t.Errorf("health of devices that are another's: %+v", health)
+	}
 }
 
 func TestSlicesOfDriversThatAreGone(t *testing.T) {

@@ -200,7 +200,8 @@ func (w *healthWatch) notify(changed []deviceID) {
 }
 
 // Health returns the health of the devices of each of a pod's containers, by name: a status for each claim, or request
-// of a claim, that the container names (KEP-4680).
+// of a claim, that the container names (KEP-4680), and for each extended resource that it has by the pod's own claim
+// (KEP-5004), under the name of the resource, as that of a device plug-in has it.
 func (m *Manager) Health(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	statuses := map[string][]v1.ResourceStatus{}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -209,6 +210,9 @@ func (m *Manager) Health(pod *v1.Pod) map[string][]v1.ResourceStatus {
 				if s := m.claimHealth(pod, named); s != nil {
 					statuses[list[i].Name] = append(statuses[list[i].Name], *s)
 				}
+			}
+			if more := m.extendedHealth(pod, list[i].Name); len(more) > 0 {
+				statuses[list[i].Name] = append(statuses[list[i].Name], more...)
 			}
 		}
 	}
@@ -225,10 +229,40 @@ func (m *Manager) claimHealth(pod *v1.Pod, named v1.ResourceClaim) *v1.ResourceS
 	if named.Request != "" {
 		name += "/" + named.Request
 	}
-	s := &v1.ResourceStatus{Name: v1.ResourceName(name)}
+	return m.healthOf(claim, v1.ResourceName(name), []string{named.Request})
+}
+
+// extendedHealth is the health of the devices that a container has as extended resources, in the order of their names.
+func (m *Manager) extendedHealth(pod *v1.Pod, container string) []v1.ResourceStatus {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if extended == nil {
+		return nil
+	}
+	claim := m.claimNamed(pod.Namespace, extended.ResourceClaimName)
+	if claim == nil || !claim.Prepared {
+		return nil
+	}
+	requests := map[string][]string{}
+	for _, mapping := range extended.RequestMappings {
+		if mapping.ContainerName == container {
+			requests[mapping.ResourceName] = append(requests[mapping.ResourceName], mapping.RequestName)
+		}
+	}
+	var statuses []v1.ResourceStatus
+	for _, resource := range sortedKeys(requests) {
+		if s := m.healthOf(claim, v1.ResourceName(resource), requests[resource]); s != nil {
+			statuses = append(statuses, *s)
+		}
+	}
+	return statuses
+}
+
+// healthOf is the health of the devices that a claim has for requests; nil for none.
+func (m *Manager) healthOf(claim *Claim, name v1.ResourceName, requests []string) *v1.ResourceStatus {
+	s := &v1.ResourceStatus{Name: name}
 	for _, driver := range sortedKeys(claim.Drivers) {
 		for _, device := range claim.Drivers[driver] {
-			if !device.serves([]string{named.Request}) {
+			if !device.serves(requests) {
 				continue
 			}
 			id := deviceID{driver, device.Pool, device.Name}

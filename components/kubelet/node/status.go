@@ -74,6 +74,7 @@ func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	if engineErr == nil {
 		n.engineSeen = n.Clock.Now()
 		s.RuntimeHandlers = runtimeHandlers(info)
+		s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: new(info.StrictGroups)}
 		n.resources(info, &s)
 		if images, err := n.Engine.Images(ctx); err == nil {
 			s.Images = n.images(images)

@@ -159,10 +159,11 @@ type Info struct {
 	CgroupVersion   string // "1" or "2"
 	// RecursiveReadOnly tells that mounts below a read-only mount can be made read-only, too (KEP-3857).
 	RecursiveReadOnly bool
-	// RuntimeClasses tells that pods can choose a handler. Handlers are those that the engine tells of; that of the empty
-	// name is the default.
-	RuntimeClasses bool
-	Handlers       []Handler
+	// Handlers are those that the engine tells of, which pods choose by their RuntimeClass; that of the empty name is
+	// the default.
+	Handlers []Handler
+	// StrictGroups tells that containers can be kept from the groups that their image gives their user (KEP-3619).
+	StrictGroups bool
 	// Simulated is what there is not behind the engine's answers.
 	Simulated Simulated
 }
@@ -351,6 +352,8 @@ type ContainerSpec struct {
 
 	User         string   // "uid", "uid:gid" or ""
 	Groups       []string // supplementary
+	StrictGroups bool     // no others, whatever the image says; only where Info tells that the engine can
+	Handler      string   // that of the sandbox
 	Privileged   bool
 	ReadOnlyRoot bool
 	NoNewPrivs   bool

@@ -88,6 +88,9 @@ func (f *families) container(m *measured) {
 		gauge("container_spec_cpu_quota", "CPU quota of the container.", float64(m.resources.CPUQuota))
 	}
 	gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(m.resources.MemoryBytes))
+	if m.swapLimit != nil {
+		gauge("container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", float64(*m.swapLimit))
+	}
 	if m.disk != nil {
 		at := fmt.Sprintf("{container=%q,device=%q,id=%q,image=%q,name=%q,namespace=%q,pod=%q}", m.container, "", m.cgroup(),
 			m.image, m.id, m.pod.Namespace, m.pod.Name)

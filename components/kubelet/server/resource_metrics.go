@@ -57,6 +57,8 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 		containers(func(u *usage) sample { return sample{value: float64(u.started.UnixNano()) / 1e9} })...)
 	writeAlphaMetric(w, "container_swap_usage_bytes", "Swap usage of the container, in bytes",
 		containers(func(u *usage) sample { return sample{value: float64(u.SwapBytes), at: u.At} })...)
+	writeAlphaMetric(w, "container_swap_limit_bytes", "How much of the container may be swapped, in bytes",
+		swapLimits(all)...)
 	writePodUsage(w, all)
 	var scrape sample
 	if failed {
@@ -72,6 +74,17 @@ func (s *Server) machineUsage(ctx context.Context) (*runtime.Usage, error) {
 	}
 	used, err := s.Machine(ctx)
 	return &used, err
+}
+
+// swapLimits are those of the containers that have one.
+func swapLimits(all []usage) []sample {
+	var samples []sample
+	for i := range all {
+		if limit := all[i].swapLimit; limit != nil {
+			samples = append(samples, sample{labels: all[i].labels(), value: float64(*limit), at: all[i].At})
+		}
+	}
+	return samples
 }
 
 func (u *usage) labels() string {

@@ -10,7 +10,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 )
@@ -42,7 +44,13 @@ func TestResourceMetrics(t *testing.T) {
 		machine := func(context.Context) (runtime.Usage, error) {
 			return runtime.Usage{CPU: 2 * time.Second, WorkingSetBytes: 8192, At: measuredAt}, machineErr
 		}
-		s := &Server{Config: Config{Pods: podList{pod}, Engine: meter{}, Machine: machine}}
+		swap := func(_ *v1.Pod, id string) cgroups.SwapUsage {
+			if id == "s" {
+				return cgroups.SwapUsage{}
+			}
+			return cgroups.SwapUsage{Used: ptr.To[uint64](1024), Limit: ptr.To[uint64](2048)}
+		}
+		s := &Server{Config: Config{Pods: podList{pod}, Engine: meter{}, Machine: machine, Swap: swap}}
 		answer := httptest.NewRecorder()
 		s.resourceMetrics(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics/resource", nil))
 		return answer.Body.String()
@@ -56,11 +64,17 @@ func TestResourceMetrics(t *testing.T) {
 		`container_start_time_seconds{container="c",namespace="ns",pod="p"} 1.6e+09`,
 		`pod_cpu_usage_seconds_total{namespace="ns",pod="p"} 3 1700000000500`,
 		`pod_memory_working_set_bytes{namespace="ns",pod="p"} 8192 1700000000500`,
+		`container_swap_usage_bytes{container="c",namespace="ns",pod="p"} 1024 1700000000500`,
+		`container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 2048 1700000000500`,
+		`container_swap_usage_bytes{container="sidecar",namespace="ns",pod="p"} 0 1700000000500`,
 		`resource_scrape_error 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {
 			t.Errorf("no line %s in\n%s", line, body)
 		}
+	}
+	if strings.Contains(body, `container_swap_limit_bytes{container="sidecar"`) {
+		t.Errorf("a limit of a container that has none:\n%s", body)
 	}
 	if strings.Contains(body, `"last"`) {
 		t.Errorf("a container that is gone:\n%s", body)

@@ -18,6 +18,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/metrics"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/volumes"
@@ -50,6 +51,8 @@ type Config struct {
 	Metrics *metrics.Metrics
 	// Machine measures what the whole node uses.
 	Machine func(ctx context.Context) (runtime.Usage, error)
+	// Swap tells what a container of a pod has swapped; nil where there are no control groups to ask.
+	Swap func(pod *v1.Pod, id string) cgroups.SwapUsage
 	// Disk tells how full the disk of the node's pods is; nil for engines that simulate files.
 	Disk func() (volumes.Usage, error)
 	// System is what the machine tells of itself; nil for engines that simulate it.

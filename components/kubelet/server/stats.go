@@ -19,6 +19,7 @@ type usage struct {
 	container string
 	started   metav1.Time
 	runtime.Usage
+	swapLimit *uint64 // nil for none
 }
 
 // measure measures the containers that run as their pods' status has it, and tells whether all could be measured that
@@ -41,6 +42,18 @@ func (s *Server) measure(ctx context.Context) ([]usage, bool) {
 	return all, complete
 }
 
+// measureSwap adds what the control group of a container tells of its swap, which engines leave out.
+func (s *Server) measureSwap(one *measured) {
+	if s.Swap == nil || one.sandbox {
+		return
+	}
+	swap := s.Swap(one.pod, one.id)
+	one.swapLimit = swap.Limit
+	if swap.Used != nil {
+		one.SwapBytes = *swap.Used
+	}
+}
+
 // measuring is how many containers are measured at once.
 const measuring = 8
 
@@ -59,6 +72,7 @@ func (s *Server) measureAll(ctx context.Context, work []measured, disks bool) (a
 	for _, one := range work {
 		group.Go(func() (err error) {
 			one.Usage, err = meter.Stats(ctx, one.id)
+			s.measureSwap(&one)
 			if err == nil && disks && disked {
 				var disk runtime.DiskUsage
 				if disk, err = s.disks.of(ctx, diskMeter, s.Clock, one.id); err == nil {

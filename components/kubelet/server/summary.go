@@ -150,6 +150,9 @@ func (s *Server) containerStats(m *measured, brief bool) stats.ContainerStats {
 		return out
 	}
 	out.Swap = swapStats(&m.Usage)
+	if limit := m.swapLimit; limit != nil {
+		out.Swap.SwapAvailableBytes = new(*limit - min(m.SwapBytes, *limit))
+	}
 	if m.disk != nil {
 		at := metav1.NewTime(m.At)
 		out.Rootfs = &stats.FsStats{Time: at, UsedBytes: count(m.disk.Written)}

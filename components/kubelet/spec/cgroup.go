@@ -34,7 +34,7 @@ func (b *Builder) swap(pod *v1.Pod, c *v1.Container) int64 {
 
 // containerPIDs bounds the processes of each container where the pod's control group can't.
 func (b *Builder) containerPIDs() int64 {
-	if b.Cgroups.Mount != "" && !b.Cgroups.Systemd {
+	if b.Cgroups.Mount != "" {
 		return 0
 	}
 	return b.PidsLimit

@@ -55,7 +55,6 @@ func TestProcesses(t *testing.T) {
 	}{
 		"a control group": {cgroups.Tree{Mount: "/x"}, 50, 50, 0},
 		"none":            {cgroups.Tree{}, 50, 50, 50},
-		"made by systemd": {cgroups.Tree{Mount: "/x", Systemd: true}, 50, 50, 50},
 		"no limit":        {cgroups.Tree{Mount: "/x"}, -1, 0, 0},
 		"no limit at all": {cgroups.Tree{}, -1, 0, -1},
 	} {

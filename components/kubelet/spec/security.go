@@ -25,6 +25,7 @@ func (b *Builder) security(r *Request, s *runtime.ContainerSpec) error {
 	if err := user(r, podContext, own, s); err != nil {
 		return err
 	}
+	s.StrictGroups = strictGroups(podContext)
 	for _, group := range podContext.SupplementalGroups {
 		s.Groups = append(s.Groups, strconv.FormatInt(group, 10))
 	}

@@ -50,8 +50,12 @@ type Builder struct {
 	NodeRef  *v1.ObjectReference
 	// RecursiveReadOnly tells that the engine can make the mounts below a read-only mount read-only, too.
 	RecursiveReadOnly bool
-	// RuntimeHandler finds the engine's handler of a RuntimeClass; nil where pods can't choose.
+	// RuntimeHandler finds the engine's handler of a RuntimeClass; nil where it makes no difference.
 	RuntimeHandler func(class string) (string, error)
+	// AppArmor tells that the kernel enforces its profiles.
+	AppArmor bool
+	// StrictGroups tells that the engine can keep containers from the groups of their image.
+	StrictGroups bool
 	// StopSignals has containers stopped by the signal that they name (KEP-4960).
 	StopSignals bool
 	// Simulated is what the engine only simulates.
@@ -93,12 +97,12 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 	for _, c := range plan.Containers(pod) {
 		s.Ports = append(s.Ports, hostPorts(c)...)
 	}
-	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" && b.RuntimeHandler != nil {
-		handler, err := b.RuntimeHandler(*class)
-		if err != nil {
-			return nil, err
-		}
-		s.Handler = handler
+	var err error
+	if s.Handler, err = b.handler(pod); err != nil {
+		return nil, err
+	}
+	if err := b.checkUserNamespace(pod, s.Handler); err != nil {
+		return nil, err
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
 		s.Sysctls = map[string]string{}
@@ -107,6 +111,14 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		}
 	}
 	return s, nil
+}
+
+// handler is the way of the engine to run the pod, "" for the default.
+func (b *Builder) handler(pod *v1.Pod) (string, error) {
+	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" && b.RuntimeHandler != nil {
+		return b.RuntimeHandler(*class)
+	}
+	return "", nil
 }
 
 // hasPrivileged tells whether a container of the pod, an ephemeral one that comes later included, may be privileged.
@@ -199,6 +211,9 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 	}
 	if b.StopSignals && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		s.StopSignal = string(*c.Lifecycle.StopSignal)
+	}
+	if s.Handler, err = b.handler(pod); err != nil {
+		return nil, err
 	}
 	s.Resources = b.Resources(pod, c)
 	memory := c.Resources.Requests[v1.ResourceMemory]

@@ -38,8 +38,8 @@ func boundCases() []suite.Case {
 		{ID: "node/resize-memory-in-place", Run: resizeMemory, Reference: resizeDocs,
 			Requirement: "A memory limit whose policy is NotRequired MUST grow without a restart."},
 		{ID: "node/resize-infeasible", Run: resizeInfeasible, Reference: resizeDocs,
-			Requirement: "A resize that the node can never satisfy MUST be refused or reported as Infeasible, and change " +
-				"nothing."},
+			Requirement: "A resize that the node can never satisfy MUST be forbidden for the cause NodeCapacity, and " +
+				"change nothing."},
 		{ID: "node/resize-deferred", Run: resizeDeferred, Reference: resizeDocs, Serial: true,
 			Requirement: "A resize that does not fit now MUST be reported as Deferred, and be carried out once there is room."},
 		{ID: "node/resize-pod", Run: resizePod, Reference: resizeDocs,
@@ -49,8 +49,7 @@ func boundCases() []suite.Case {
 			Requirement: "A pod whose container writes more than its limit of ephemeral storage MUST be evicted."},
 		{ID: "node/runtime-class", Run: runtimeClass, Reference: classDocs,
 			Requirement: "A pod of a missing RuntimeClass MUST be refused, one MUST get the overhead of its class, and one of " +
-				"a " +
-				"handler that the node lacks MUST not run."},
+				"a handler that the node lacks MUST stay pending and say why."},
 		{ID: "node/resources-refused", Run: resourcesRefused, Reference: limits,
 			Requirement: "A pod that is bound to a node without enough of a resource MUST fail with OutOf and its name."},
 		{ID: "node/affinity-refused", Run: affinityRefused,
@@ -156,11 +155,8 @@ func resizeInfeasible(ctx context.Context, t *suite.T) {
 	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, "modest", types.StrategicMergePatchType,
 		[]byte(`{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"100000"}}}]}}`),
 		metav1.PatchOptions{}, "resize")
-	if !apierrors.IsForbidden(err) { // the API server may know the node
-		t.Must(err, "ask for more than the node has")
-		suite.WaitFor(ctx, t, "the resize refused", t.GetPod("modest"),
-			WithTransform(pendingFor, Equal(corev1.PodReasonInfeasible)))
-	}
+	t.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	t.Expect(apierrors.HasStatusCause(err, "NodeCapacity")).To(BeTrue(), "%v", err)
 	after, err := t.GetPod("modest")(ctx)
 	t.Must(err, "read the pod")
 	t.Expect(milliCPU(container(after, "main").AllocatedResources)).To(BeEquivalentTo(10))
@@ -230,16 +226,11 @@ func runtimeClass(ctx context.Context, t *suite.T) {
 		}
 		return created, err
 	}, Satisfy(func(p *corev1.Pod) bool { return p != nil && milliCPU(p.Spec.Overhead) == 30 }))
-	suite.WaitFor(ctx, t, "the pod refused, or its sandbox", func(ctx context.Context) (bool, error) {
-		p, err := t.GetPod("classless")(ctx)
-		if err != nil || p.Status.Phase == corev1.PodFailed {
-			return err == nil, err
-		}
-		messages, err := messagesOf(t, "classless", "FailedCreatePodSandBox")(ctx)
-		return len(messages) > 0, err
-	}, BeTrue())
+	suite.WaitFor(ctx, t, "an event that names the handler", messagesOf(t, "classless", "FailedCreatePodSandBox"),
+		ContainElement(ContainSubstring("no-such-handler")))
 	p, err = t.GetPod("classless")(ctx)
 	t.Must(err, "read the pod")
+	t.Expect(p.Status.Phase).To(Equal(corev1.PodPending))
 	t.Expect(container(p, "main").ContainerID).To(BeEmpty())
 }
 

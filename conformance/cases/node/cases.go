@@ -125,7 +125,8 @@ func Cases() []suite.Case {
 		all[i].Since = "0.1"
 	}
 	all = slices.Concat(all, dnsCases(), hostPortCases(), storageCases(), deviceCases(), claimCases(),
-		lifecycleCases(), probeTimingCases(), hardeningCases(), mountCases(), boundCases())
+		lifecycleCases(), probeTimingCases(), hardeningCases(), mountCases(), boundCases(), streamCases(),
+		kubeletCases())
 	for i := range all {
 		all[i].Component = suite.Kubelet
 		all[i].Needs = append(all[i].Needs, suite.HasScheduler, suite.RunsPods)

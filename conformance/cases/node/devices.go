@@ -32,6 +32,10 @@ func deviceCases() []suite.Case {
 			Requirement: "A device of an init container that has ended MUST be usable by the pod's containers."},
 		{ID: "node/device-kept", Run: deviceKept, Reference: devicePlugins,
 			Requirement: "A container that is restarted MUST have the device that it had."},
+		{ID: "node/pod-resources", Run: podResources,
+			Reference: devicePlugins + "#monitoring-device-plugin-resources",
+			Requirement: "The kubelet MUST tell over the socket of its directory pod-resources which devices a " +
+				"container has."},
 		{ID: "node/device-exhausted", Run: deviceExhausted, Reference: devicePlugins, Serial: true,
 			Requirement: "A pod MUST wait while a node's devices are all taken, be refused by the kubelet if it is bound " +
 				"there " +
@@ -83,7 +87,10 @@ func deviceAllocated(ctx context.Context, t *suite.T) {
 	waitLog(ctx, t, "user", "QUINTET_CDI_") // what the specification of the CDI device adds
 	ids := devicesIn(ctx, t, "user")
 	t.Expect(ids).To(HaveLen(1))
-	out, _, err := execute(ctx, t, "user", "", "testimage", "stat", "/dev/quintet/"+ids[0])
+	out, _, err := execute(ctx, t, "user", "", "testimage", "env")
+	t.Must(err, "read the variables of a command that is executed")
+	t.Expect(out).To(ContainSubstring("QUINTET_CDI_"), "it has those of the CDI device, too")
+	out, _, err = execute(ctx, t, "user", "", "testimage", "stat", "/dev/quintet/"+ids[0])
 	t.Must(err, "look at the device")
 	t.Expect(out).To(ContainSubstring(" other "), "it is a device, not a file")
 	_, _, err = execute(ctx, t, "user", "", "testimage", "write", "/dev/quintet/"+ids[0], "x")
@@ -96,6 +103,19 @@ func deviceAllocated(ctx context.Context, t *suite.T) {
 		HaveField("Name", corev1.ResourceName(suite.DeviceResource)),
 		HaveField("Resources", HaveExactElements(And(HaveField("ResourceID", corev1.ResourceID(ids[0])),
 			HaveField("Health", corev1.ResourceHealthStatusHealthy)))))))
+}
+
+func podResources(ctx context.Context, t *suite.T) {
+	node := nodeWithDevices(ctx, t)
+	t.CreatePod(ctx, on(withDevices(t.Pod("user", "sleep", "forever"), 1), node.Name))
+	running(ctx, t, "user")
+	ids := devicesIn(ctx, t, "user")
+	kind := corev1.HostPathDirectory
+	observer := withVolume(t.Pod("observer", "resources", "/sockets/kubelet.sock"), corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/kubelet/pod-resources", Type: &kind}},
+		corev1.VolumeMount{MountPath: "/sockets"})
+	t.Expect(outputOf(ctx, t, on(observer, node.Name))).To(ContainElements(
+		t.Namespace+"/user/main "+suite.DeviceResource+"="+ids[0], t.Namespace+"/observer/main"))
 }
 
 func deviceDistinct(ctx context.Context, t *suite.T) {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,13 @@ func hardeningCases() []suite.Case {
 			Requirement: "allowPrivilegeEscalation false MUST set no_new_privs on the container's process."},
 		{ID: "node/seccomp", Run: seccomp, Reference: "https://kubernetes.io/docs/tutorials/security/seccomp/",
 			Requirement: "The profile RuntimeDefault MUST filter system calls, and Unconfined MUST not."},
+		{ID: "node/user-namespace", Run: userNamespace,
+			Reference: "https://kubernetes.io/docs/concepts/workloads/pods/user-namespaces/",
+			Requirement: "A pod without the users of the host MUST have others where the node says that it can, and " +
+				"else stay pending and say why."},
+		{ID: "node/app-armor", Run: appArmor, Reference: "https://kubernetes.io/docs/tutorials/security/apparmor/",
+			Requirement: "The profile RuntimeDefault of AppArmor MUST confine a container, or its pod be refused " +
+				"where the node has no AppArmor, and Unconfined MUST run on every node."},
 		{ID: "node/seccomp-missing", Run: seccompMissing, Reference: "https://kubernetes.io/docs/tutorials/security/seccomp/",
 			Requirement: "A container whose Localhost profile is missing MUST not be started."},
 		{ID: "node/sysctl", Run: sysctlSafe, Reference: sysctlDocs,
@@ -139,6 +147,52 @@ func seccomp(ctx context.Context, t *suite.T) {
 	}
 	t.Expect(statusOf(ctx, t, "filtered", "Seccomp", profile(corev1.SeccompProfileTypeRuntimeDefault))).To(Equal("2"))
 	t.Expect(statusOf(ctx, t, "free", "Seccomp", profile(corev1.SeccompProfileTypeUnconfined))).To(Equal("0"))
+}
+
+func userNamespace(ctx context.Context, t *suite.T) {
+	node := mustNodes(ctx, t)[0]
+	p := on(t.Pod("mapped", "cat", "/proc/self/uid_map"), node.Name)
+	p.Spec.HostUsers = ptr.To(false)
+	if !slices.ContainsFunc(node.Status.RuntimeHandlers, func(h corev1.NodeRuntimeHandler) bool {
+		return h.Name == "" && h.Features != nil && h.Features.UserNamespaces != nil && *h.Features.UserNamespaces
+	}) {
+		t.CreatePod(ctx, p)
+		suite.WaitFor(ctx, t, "an event that says so", messagesOf(t, "mapped", "FailedCreatePodSandBox"),
+			ContainElement(ContainSubstring("runtime does not support user namespaces")))
+		waiting, err := t.GetPod("mapped")(ctx)
+		t.Must(err, "read the pod")
+		t.Expect(waiting.Status.Phase).To(Equal(corev1.PodPending))
+		return
+	}
+	first := strings.Fields(outputOf(ctx, t, p)[0])
+	t.Expect(first).To(HaveLen(3))
+	t.Expect(first[0]).To(Equal("0"))
+	t.Expect(first[1]).NotTo(Equal("0"), "root of the pod is not root of the node")
+}
+
+func appArmor(ctx context.Context, t *suite.T) {
+	pod := func(name string, kind corev1.AppArmorProfileType, args ...string) *corev1.Pod {
+		p := t.Pod(name, args...)
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: kind}}
+		return p
+	}
+	const enabled = "/sys/module/apparmor/parameters/enabled"
+	t.CreatePod(ctx, pod("free", corev1.AppArmorProfileTypeUnconfined, "sleep", "forever"))
+	node := running(ctx, t, "free").Spec.NodeName
+	out, _, err := execute(ctx, t, "free", "", "testimage", "cat", enabled)
+	if err != nil || strings.TrimSpace(out) != "Y" { // the kernel has none
+		t.CreatePod(ctx, on(pod("confined", corev1.AppArmorProfileTypeRuntimeDefault, "exit", "0"), node))
+		refused := ended(ctx, t, "confined", corev1.PodFailed)
+		t.Expect(refused.Status.Reason).To(Equal("AppArmor"))
+		t.Expect(refused.Status.Message).To(
+			ContainSubstring("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
+		return
+	}
+	const current = "/proc/self/attr/current"
+	t.Expect(outputOf(ctx, t, pod("plain", corev1.AppArmorProfileTypeUnconfined, "cat", current))[0]).To(
+		HavePrefix("unconfined"))
+	confined := on(pod("confined", corev1.AppArmorProfileTypeRuntimeDefault, "cat", current), node)
+	t.Expect(outputOf(ctx, t, confined)[0]).To(HaveSuffix(" (enforce)"))
 }
 
 func seccompMissing(ctx context.Context, t *suite.T) {

@@ -27,6 +27,9 @@ func mountCases() []suite.Case {
 		{ID: "node/recursive-read-only", Run: recursiveReadOnly, Reference: volumeDocs + "#recursive-read-only-mounts",
 			Requirement: "recursiveReadOnly IfPossible MUST be honoured where the node says that it can, and the status MUST " +
 				"tell."},
+		{ID: "node/mount-propagation", Run: mountPropagation, Reference: volumeDocs + "#mount-propagation",
+			Requirement: "A mount below a Bidirectional one MUST appear in containers with HostToContainer, and " +
+				"not in those with None."},
 		{ID: "node/host-path-types", Run: hostPathTypes, Reference: volumeDocs + "#hostpath-volume-types",
 			Requirement: "A hostPath MUST be made where its type says so, and a pod MUST wait where what its type demands is " +
 				"not " +

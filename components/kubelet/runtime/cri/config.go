@@ -143,6 +143,9 @@ func securityContext(spec *runtime.ContainerSpec) (*cri.LinuxContainerSecurityCo
 		NoNewPrivs:       spec.NoNewPrivs,
 		Apparmor:         appArmor(spec.AppArmor),
 	}
+	if spec.StrictGroups {
+		security.SupplementalGroupsPolicy = cri.SupplementalGroupsPolicy_Strict
+	}
 	if !spec.UnmaskedProc && !spec.Privileged {
 		security.MaskedPaths, security.ReadonlyPaths = maskedPaths, readOnlyPaths
 	}

@@ -175,7 +175,8 @@ func (e *Engine) Info(ctx context.Context) (_ runtime.Info, err error) {
 		KernelVersion: e.machine.kernel, OperatingSystem: e.machine.system, Architecture: e.machine.architecture,
 		CPUs: e.machine.cpus, MemoryBytes: e.machine.memory,
 		CgroupDriver: e.cgroupDriver, CgroupVersion: e.machine.cgroupVersion,
-		RuntimeClasses: true, Handlers: handlers(answer.GetRuntimeHandlers()),
+		Handlers:     handlers(answer.GetRuntimeHandlers()),
+		StrictGroups: answer.GetFeatures().GetSupplementalGroupsPolicy(),
 	}
 	for _, handler := range info.Handlers {
 		if handler.Name == "" {

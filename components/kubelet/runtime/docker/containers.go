@@ -24,6 +24,7 @@ const sandboxOOMScore = -998
 func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (_ string, err error) {
 	defer e.observe("run_podsandbox", &err)()
 	host := &container.HostConfig{
+		Runtime:     spec.Handler,
 		IpcMode:     "shareable",
 		NetworkMode: container.NetworkMode(e.options.Network),
 		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}},
@@ -180,6 +181,7 @@ func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpe
 func (e *Engine) hostConfig(spec *runtime.ContainerSpec) *container.HostConfig {
 	sandbox := "container:" + spec.SandboxID
 	host := &container.HostConfig{
+		Runtime:        spec.Handler,
 		NetworkMode:    container.NetworkMode(sandbox),
 		IpcMode:        container.IpcMode(sandbox),
 		Privileged:     spec.Privileged,
@@ -217,7 +219,7 @@ func (e *Engine) hostConfig(spec *runtime.ContainerSpec) *container.HostConfig {
 		})
 	}
 	if len(spec.CDI) > 0 {
-		host.DeviceRequests = []container.DeviceRequest{{Driver: "cdi", DeviceIDs: spec.CDI}}
+		host.DeviceRequests = []container.DeviceRequest{{Driver: cdiDriver, DeviceIDs: spec.CDI}}
 	}
 	if len(spec.DeviceAnnotations) > 0 {
 		host.Annotations = spec.DeviceAnnotations

@@ -6,8 +6,10 @@ package docker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,6 +101,10 @@ func (e *Engine) discover(ctx context.Context) error {
 		CgroupVersion:   info.CgroupVersion,
 
 		RecursiveReadOnly: e.atLeast(44) && setsMountsRecursively(info.KernelVersion),
+	}
+	for _, name := range append([]string{""}, slices.Sorted(maps.Keys(info.Runtimes))...) {
+		e.info.Handlers = append(e.info.Handlers,
+			runtime.Handler{Name: name, RecursiveReadOnly: e.info.RecursiveReadOnly})
 	}
 	return nil
 }

@@ -22,20 +22,37 @@ func killProcess(pid int, container string) error {
 		return err
 	}
 	defer func() { _ = process.Release() }()
-	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has ended
-	}
-	if err != nil {
+	if there, err := belongs(pid, container); err != nil || !there {
 		return err
-	}
-	if !strings.Contains(string(groups), container) {
-		return fmt.Errorf("process %d is not in the control group of container %s", pid, container)
 	}
 	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
+}
+
+// belongs checks that a process is one of a container; it is not there if it has ended.
+func belongs(pid int, container string) (there bool, err error) {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return false, nil
+	}
+	if err == nil && !strings.Contains(string(groups), container) {
+		err = fmt.Errorf("process %d is not in the control group of container %s", pid, container)
+	}
+	return err == nil, err
+}
+
+// processEnv reads the variables that a process of a container was started with; nil if it has ended.
+func processEnv(pid int, container string) ([]string, error) {
+	if there, err := belongs(pid, container); err != nil || !there {
+		return nil, err
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
+	return strings.Split(string(data), "\x00"), err
 }
 
 // dialInNamespace leaves its thread locked when it can't return to its own namespace; Go then discards it.

@@ -54,8 +54,13 @@ func (e *Engine) Logs(ctx context.Context, id string, options runtime.LogOptions
 // Exec implements runtime.Streams.
 func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOptions) (_ int, err error) {
 	defer e.observe("exec", &err)()
+	env, err := e.deviceEnv(ctx, id)
+	if err != nil {
+		return 0, err
+	}
 	created, err := e.api.ExecCreate(ctx, id, client.ExecCreateOptions{
 		Cmd:          options.Command,
+		Env:          env,
 		TTY:          options.TTY,
 		AttachStdin:  options.Stdin != nil,
 		AttachStdout: options.Stdout != nil,
