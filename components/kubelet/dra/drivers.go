@@ -35,6 +35,8 @@ type Drivers struct {
 	Client kubernetes.Interface
 	Clock  clock.WithTicker
 	Node   string
+	// DialOptions are those of connections to drivers, beside the kubelet's own. Tests see and hold calls with them.
+	DialOptions []grpc.DialOption
 
 	health  healthCache
 	changed func([]deviceID) // called as the health of devices changes
@@ -98,7 +100,8 @@ func (d *Drivers) Register(ctx context.Context, p pluginwatcher.Plugin) error {
 		return fmt.Errorf("none of the versions %v of DRA driver %s is supported: use %s or %s", p.Versions, p.Name,
 			drapb.DRAPluginService, drapbv1beta1.DRAPluginService)
 	}
-	conn, err := grpc.NewClient("unix://"+p.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, d.DialOptions...)
+	conn, err := grpc.NewClient("unix://"+p.Endpoint, options...)
 	if err != nil {
 		return err
 	}
