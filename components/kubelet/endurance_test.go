@@ -177,11 +177,9 @@ func (n *enduringNode) register(ctx context.Context, k *enduringKubelet, parts *
 		if err := handler.Register(ctx, plugin); err != nil && ctx.Err() == nil {
 			n.t.Error(err)
 		}
-		if handler == pluginwatcher.Handler(parts.storage.claims.Drivers) {
-			defer parts.storage.claims.Drivers.Deregister(context.WithoutCancel(ctx), plugin)
-		}
 	}
 	<-ctx.Done()
+	parts.storage.claims.Drivers.Close()
 }
 
 // stop ends all kubelets; the dead ones' goroutines were held until now.

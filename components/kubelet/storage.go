@@ -191,5 +191,5 @@ func (s *storage) run(ctx context.Context, known <-chan struct{}) {
 	s.objects.Ensure(ctx)
 	s.claims.Drivers.Start(ctx)
 	s.plugins.Run(ctx)
-	s.claims.Drivers.Wait()
+	s.claims.Drivers.Close()
 }
