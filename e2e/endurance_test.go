@@ -126,7 +126,7 @@ func (w *world) processes(node *cluster.Member) map[string]string {
 	w.t.Helper()
 	const list = `for p in /proc/[0-9]*; do echo "${p#/proc/} $(tr '\0' ' ' < $p/cmdline)"; done 2>/dev/null; true`
 	found := map[string]string{}
-	for line := range strings.Lines(w.onNode(node, "sh", "-c", list)) {
+	for line := range strings.Lines(w.execOn(node, "sh", "-c", list)) {
 		if pid, command, _ := strings.Cut(strings.TrimSpace(line), " "); command != "" {
 			found[pid] = command
 		}
@@ -134,8 +134,8 @@ func (w *world) processes(node *cluster.Member) map[string]string {
 	return found
 }
 
-// onNode runs a command on a node and returns what it writes. A node that is starting answers by and by.
-func (w *world) onNode(node *cluster.Member, command ...string) string {
+// execOn runs a command on a node and returns what it writes. A node that is starting answers by and by.
+func (w *world) execOn(node *cluster.Member, command ...string) string {
 	w.t.Helper()
 	var out string
 	w.Eventually(func() error {
@@ -187,7 +187,7 @@ func (w *world) differences(node *cluster.Member) []error {
 	state := w.nodeState(node)
 	state.Pods = pods.Items
 	found := state.Differences()
-	published, broken := checks.CSIBalance(checks.ParseCSICalls(w.onNode(node, "sh", "-c", "cat "+csiCalls+" || true")))
+	published, broken := checks.CSIBalance(checks.ParseCSICalls(w.execOn(node, "sh", "-c", "cat "+csiCalls+" || true")))
 	for _, uid := range published {
 		if !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.UID == uid }) {
 			broken = append(broken, fmt.Errorf("a volume is published to pod %s, which is gone", uid))
@@ -200,7 +200,7 @@ func (w *world) differences(node *cluster.Member) []error {
 func (w *world) nodeState(node *cluster.Member) *checks.Node {
 	w.t.Helper()
 	state := &checks.Node{
-		Directories: strings.Fields(w.onNode(node, "ls", "/var/lib/kubelet/pods")), Supervised: []string{},
+		Directories: strings.Fields(w.execOn(node, "ls", "/var/lib/kubelet/pods")), Supervised: []string{},
 	}
 	labels := []string{"io.kubernetes.pod.uid", "io.kubernetes.pod.name", "io.kubernetes.docker.type",
 		"io.kubernetes.container.name"}
@@ -208,7 +208,7 @@ func (w *world) nodeState(node *cluster.Member) *checks.Node {
 	for _, label := range labels {
 		format += fmt.Sprintf("\t{{.Label %q}}", label)
 	}
-	for line := range strings.Lines(w.onNode(node, "docker", "ps", "--all", "--no-trunc", "--format", format)) {
+	for line := range strings.Lines(w.execOn(node, "docker", "ps", "--all", "--no-trunc", "--format", format)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 6 || fields[2] == "" {
 			continue
@@ -219,7 +219,7 @@ func (w *world) nodeState(node *cluster.Member) *checks.Node {
 		}
 		state.Containers = append(state.Containers, c)
 	}
-	for line := range strings.Lines(w.onNode(node, "cat", "/proc/self/mountinfo")) {
+	for line := range strings.Lines(w.execOn(node, "cat", "/proc/self/mountinfo")) {
 		if fields := strings.Fields(line); len(fields) > 4 {
 			state.Mounts = append(state.Mounts, fields[4])
 		}
