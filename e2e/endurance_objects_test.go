@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// createEnduring creates pods of many kinds: a Deployment, a StatefulSet with volumes of the CSI driver, and a DaemonSet
-// with a volume in memory. All have tokens that are projected.
+// createEnduring creates pods of many kinds: a Deployment, a StatefulSet with volumes of the CSI driver, and a
+// DaemonSet with a volume in memory. All have tokens that are projected.
 func (w *world) createEnduring() {
 	w.t.Helper()
 	w.createDeployment("web", 4)

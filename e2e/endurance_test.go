@@ -28,9 +28,9 @@ var (
 // csiCalls is the file of a node to which its CSI driver writes calls: it outlives the driver's containers.
 const csiCalls = "/var/lib/csi-driver/calls.jsonl"
 
-// TestNodesEndure: kubelets, engines and whole nodes are killed at any moment, while pods come and go. When all is quiet
-// again, the pods are what the API says, and nothing else is left on the nodes: no container, no mount, no directory, no
-// process. Drivers of volumes were called in pairs, and what a pod wrote into its volume is there.
+// TestNodesEndure: kubelets, engines and whole nodes are killed at any moment, while pods come and go. When all is
+// quiet again, the pods are what the API says, and nothing else is left on the nodes: no container, no mount, no
+// directory, no process. Drivers of volumes were called in pairs, and what a pod wrote into its volume is there.
 func TestNodesEndure(t *testing.T) {
 	w := start(t, cluster.WithNodes(2), cluster.WithCSIDriver(), impatient(),
 		cluster.WithArgs(cluster.CSIDriver, "--call-log="+csiCalls))

@@ -52,7 +52,9 @@ func (d *enduring) serve() (listener *bufconn.Listener, stop func()) {
 }
 
 func dialer(listener *bufconn.Listener) grpc.DialOption {
-	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
+	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return listener.DialContext(ctx)
+	})
 }
 
 // call notes a call and does it.

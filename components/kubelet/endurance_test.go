@@ -130,7 +130,8 @@ func (n *enduringNode) begin() {
 	ctx, cancel := context.WithCancel(n.t.Context())
 	k.cancel, n.kubelet = cancel, k
 	config := NewConfig()
-	config.Client, config.Engine = &boundClient{Clientset: n.client, i: k.incarnation}, &boundEngine{n.engine, k.incarnation}
+	config.Client = &boundClient{Clientset: n.client, i: k.incarnation}
+	config.Engine = &boundEngine{n.engine, k.incarnation}
 	config.HostnameOverride, config.NodeIP, config.EnableServer = "n1", "127.0.0.1", false
 	config.Runtime, config.PodCIDR, config.Recorder = "hollow", "10.1.0.0/24", &record.FakeRecorder{}
 	config.RootDir, config.PodLogsDir = filepath.Join(n.root, "kubelet"), filepath.Join(n.root, "logs")

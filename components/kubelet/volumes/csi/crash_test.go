@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
+
 	"quintet.dev/quintet/components/kubelet/volumes"
 	"quintet.dev/quintet/internal/durable"
 )
@@ -64,6 +66,25 @@ func TestTearDownOfWhatACrashLeft(t *testing.T) {
 			r.nothingLeft(t)
 			expectCalls(t, r.driver, "unpublish") // it was never staged, or is not any more
 		})
+	}
+}
+
+// TestRestoreWithACutRecord: a record that the crash of a machine cut off hides no other.
+func TestRestoreWithACutRecord(t *testing.T) {
+	r := newRig(t, storagev1.CSIDriverSpec{})
+	files := layout{r.Root}
+	of := record{SpecVolID: "pv-h", VolumeHandle: "h", DriverName: driverName, AttachmentID: "a"}
+	if err := of.write(files.published("two", "pv-h")); err != nil {
+		t.Fatal(err)
+	}
+	makeLeft(t, func(layout) (directories, parts []string) {
+		return nil, []string{filepath.Join(files.published("one", "pv-x"), recordFile)}
+	}, files)
+	if err := r.Restore(); err == nil {
+		t.Error("the record that is cut is not told of")
+	}
+	if names := r.VolumesInUse(); len(names) != 1 || names[0] != uniqueName(driverName, "h") {
+		t.Errorf("in use: %q", names)
 	}
 }
 

@@ -100,43 +100,43 @@ func (l layout) sweepDevice(name string) {
 	}
 }
 
-// records are all volumes that are published to pods as file systems, by their directory.
+// records are all volumes that are published to pods as file systems, by their directory. Those that can be read are
+// returned with an error about the others.
 func (l layout) records() (map[string]record, error) {
 	files, err := filepath.Glob(filepath.Join(volumes.PodVolumes(l.root, "*", pluginName), "*", recordFile))
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[string]record, len(files))
+	var unreadable []error
 	for _, file := range files {
 		r, err := readRecord(filepath.Dir(file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err == nil {
+			found[filepath.Dir(file)] = r
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			unreadable = append(unreadable, err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		found[filepath.Dir(file)] = r
 	}
-	return found, nil
+	return found, errors.Join(unreadable...)
 }
 
-// deviceRecords are all block volumes of the node.
+// deviceRecords are all block volumes of the node. Those that can be read are returned with an error about the others.
 func (l layout) deviceRecords() ([]record, error) {
 	files, err := filepath.Glob(filepath.Join(l.deviceRecord("*"), recordFile))
 	if err != nil {
 		return nil, err
 	}
 	var found []record
+	var unreadable []error
 	for _, file := range files {
 		r, err := readRecord(filepath.Dir(file))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
 		if err == nil {
 			found = append(found, r)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			unreadable = append(unreadable, err)
 		}
 	}
-	return found, nil
+	return found, errors.Join(unreadable...)
 }
 
 // removeDir removes a file or an empty directory, or one that is gone.
