@@ -113,6 +113,10 @@ conformance: images ## Start a cluster, run the conformance suite on it, write t
 robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and check all histories (30 s each in e2e)
 	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
+.PHONY: endurance
+endurance: ## Kill kubelets, engines and nodes for LENGTH, and check what is left on the nodes (90 s in e2e)
+	go test -count=1 -timeout 0 -v -run TestNodesEndure ./e2e -args -endurance-length $(LENGTH)
+
 .PHONY: bench
 bench: build $(if $(filter scale%,$(ONLY)),,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
 	bin/quintet bench $(if $(ONLY),--only '^$(ONLY)$$')

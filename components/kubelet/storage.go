@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"quintet.dev/quintet/components/kubelet/devices"
@@ -59,8 +60,8 @@ func (k *Kubelet) newStorage(ctx context.Context, client kubernetes.Interface, e
 		Root: root, NodeName: k.name, Client: client, Objects: p.objects, Tokens: tokens, Drivers: drivers,
 		Clock: k.clock, Recorder: recorder, UseChanged: p.node.ReportNow,
 	}
-	if err := s.csi.Restore(); err != nil {
-		return nil, fmt.Errorf("volumes of an earlier run: %w", err)
+	if err := s.csi.Restore(); err != nil { // no reason to leave the other pods alone
+		klog.FromContext(ctx).Error(err, "Volumes of an earlier run can't be read")
 	}
 	s.plugins = &pluginwatcher.Watcher{
 		Dir: filepath.Join(root, "plugins_registry"), Clock: k.clock,
@@ -191,5 +192,5 @@ func (s *storage) run(ctx context.Context, known <-chan struct{}) {
 	s.objects.Ensure(ctx)
 	s.claims.Drivers.Start(ctx)
 	s.plugins.Run(ctx)
-	s.claims.Drivers.Wait()
+	s.claims.Drivers.Close()
 }

@@ -279,13 +279,13 @@ func TestSlicesOfDriversThatAreGone(t *testing.T) {
 	r.Drivers.Deregister(t.Context(), p)
 	r.clock.Step(wipingDelay - time.Second)
 	r.register(t) // it came back in time
-	r.Drivers.Wait()
+	r.Drivers.wait.Wait()
 	if got := wiped(); len(got) != 0 {
 		t.Errorf("removed %v of a driver that came back", got)
 	}
 	r.Drivers.Deregister(t.Context(), p)
 	r.clock.Step(wipingDelay)
-	r.Drivers.Wait()
+	r.Drivers.wait.Wait()
 	if got := wiped(); len(got) == 0 {
 		t.Error("nothing was removed of a driver that did not come back")
 	}

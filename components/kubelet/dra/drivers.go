@@ -35,6 +35,8 @@ type Drivers struct {
 	Client kubernetes.Interface
 	Clock  clock.WithTicker
 	Node   string
+	// DialOptions are those of connections to drivers, beside the kubelet's own. Tests see and hold calls with them.
+	DialOptions []grpc.DialOption
 
 	health  healthCache
 	changed func([]deviceID) // called as the health of devices changes
@@ -98,7 +100,8 @@ func (d *Drivers) Register(ctx context.Context, p pluginwatcher.Plugin) error {
 		return fmt.Errorf("none of the versions %v of DRA driver %s is supported: use %s or %s", p.Versions, p.Name,
 			drapb.DRAPluginService, drapbv1beta1.DRAPluginService)
 	}
-	conn, err := grpc.NewClient("unix://"+p.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, d.DialOptions...)
+	conn, err := grpc.NewClient("unix://"+p.Endpoint, options...)
 	if err != nil {
 		return err
 	}
@@ -142,15 +145,26 @@ func (d *Drivers) Deregister(ctx context.Context, p pluginwatcher.Plugin) {
 }
 
 // Start removes the ResourceSlices of drivers that are not registered after a restart of the kubelet: they publish them
-// again when they are. It goes on until that is done or ctx ends; Wait waits for it.
+// again when they are. It goes on until that is done or ctx ends; Close waits for it.
 func (d *Drivers) Start(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wipeLater(ctx, "", 0)
 }
 
-// Wait waits for what Start and Deregister began.
-func (d *Drivers) Wait() { d.wait.Wait() }
+// Close waits for what Start and Deregister began, whose context has ended, and ends the connections to drivers.
+func (d *Drivers) Close() {
+	d.wait.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, list := range d.drivers {
+		for _, one := range list {
+			one.stop()
+			_ = one.conn.Close()
+		}
+	}
+	d.drivers = nil
+}
 
 // wipeLater removes the ResourceSlices of a driver unless it comes back; those of all drivers that are not there if
 // name is "". It is called with the lock held.

@@ -120,17 +120,12 @@ func (p *Plugin) releaseIdle(v *volume) {
 	}
 }
 
-// recorded are the attached volumes that the disk tells of.
+// recorded are the attached volumes that the disk tells of. Those that can be read are returned with an error about the
+// others.
 func (p *Plugin) recorded() (map[v1.UniqueVolumeName]bool, error) {
 	files := layout{p.Root}
 	records, err := files.records()
-	if err != nil {
-		return nil, err
-	}
-	all, err := files.deviceRecords()
-	if err != nil {
-		return nil, err
-	}
+	all, deviceErr := files.deviceRecords()
 	for _, r := range records {
 		all = append(all, r)
 	}
@@ -140,11 +135,11 @@ func (p *Plugin) recorded() (map[v1.UniqueVolumeName]bool, error) {
 			used[uniqueName(r.DriverName, r.VolumeHandle)] = true
 		}
 	}
-	return used, nil
+	return used, errors.Join(err, deviceErr)
 }
 
 // Restore takes in the volumes that an earlier run of the kubelet left attached to pods. It is called before the first
-// volume is set up.
+// volume is set up. An error is about records that a crash of the machine cut off; the others were taken in.
 func (p *Plugin) Restore() error {
 	used, err := p.recorded()
 	for name := range used {

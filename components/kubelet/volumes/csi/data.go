@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/kubelet/volumes"
+	"quintet.dev/quintet/internal/durable"
 )
 
 // pluginName is upstream's.
@@ -41,7 +42,8 @@ func readRecord(dir string) (record, error) {
 	return r, nil
 }
 
-// write keeps the record in dir; a crash leaves the old file or the new one.
+// write keeps the record in dir; a crash leaves the old file or the new one, and possibly a part that removeRecord
+// removes.
 func (r record) write(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -50,11 +52,15 @@ func (r record) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, recordFile)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+	return durable.ReplaceFile(filepath.Join(dir, recordFile), data, 0o600)
+}
+
+// removeRecord removes the record in dir, and what a kubelet left that ended while it wrote one.
+func removeRecord(dir string) error {
+	if err := removeDir(filepath.Join(dir, recordFile+durable.Suffix)); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return removeDir(filepath.Join(dir, recordFile))
 }
 
 // layout is where the files of volumes are.
@@ -85,46 +91,55 @@ func (l layout) publishedDevice(name string, uid types.UID) string {
 // deviceRecord is the directory of a block volume's record.
 func (l layout) deviceRecord(name string) string { return filepath.Join(l.devices(), name, "data") }
 
-// records are all volumes that are published to pods as file systems, by their directory.
+// sweepDevice removes what is there of a block volume without a record. Another pod may be writing the record now: it
+// tries again if its part is missing, and directories that are not empty stay.
+func (l layout) sweepDevice(name string) {
+	dir := l.deviceRecord(name)
+	for _, path := range []string{filepath.Join(dir, recordFile+durable.Suffix), dir, filepath.Dir(dir)} {
+		_ = os.Remove(path)
+	}
+}
+
+// records are all volumes that are published to pods as file systems, by their directory. Those that can be read are
+// returned with an error about the others.
 func (l layout) records() (map[string]record, error) {
 	files, err := filepath.Glob(filepath.Join(volumes.PodVolumes(l.root, "*", pluginName), "*", recordFile))
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[string]record, len(files))
+	var unreadable []error
 	for _, file := range files {
 		r, err := readRecord(filepath.Dir(file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err == nil {
+			found[filepath.Dir(file)] = r
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			unreadable = append(unreadable, err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		found[filepath.Dir(file)] = r
 	}
-	return found, nil
+	return found, errors.Join(unreadable...)
 }
 
-// deviceRecords are all block volumes of the node.
+// deviceRecords are all block volumes of the node. Those that can be read are returned with an error about the others.
 func (l layout) deviceRecords() ([]record, error) {
 	files, err := filepath.Glob(filepath.Join(l.deviceRecord("*"), recordFile))
 	if err != nil {
 		return nil, err
 	}
 	var found []record
+	var unreadable []error
 	for _, file := range files {
 		r, err := readRecord(filepath.Dir(file))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
 		if err == nil {
 			found = append(found, r)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			unreadable = append(unreadable, err)
 		}
 	}
-	return found, nil
+	return found, errors.Join(unreadable...)
 }
 
-// removeDir removes an empty directory, or one that is gone.
+// removeDir removes a file or an empty directory, or one that is gone.
 func removeDir(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

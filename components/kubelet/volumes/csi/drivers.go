@@ -26,6 +26,8 @@ type Drivers struct {
 	// Publish writes what a driver tells of the node into the API; Withdraw removes it.
 	Publish  func(ctx context.Context, driver string, info *csispec.NodeGetInfoResponse) error
 	Withdraw func(ctx context.Context, driver string) error
+	// DialOptions are those of connections to drivers, beside the kubelet's own. Tests see and hold calls with them.
+	DialOptions []grpc.DialOption
 
 	mu        sync.Mutex
 	endpoints map[string]string // by name of the driver
@@ -36,7 +38,7 @@ func (d *Drivers) Register(ctx context.Context, plugin pluginwatcher.Plugin) err
 	if err := supported(plugin.Versions); err != nil {
 		return fmt.Errorf("kubernetes.io/csi: validation of driver %s at %s failed: %w", plugin.Name, plugin.Endpoint, err)
 	}
-	client, err := dial(plugin.Endpoint)
+	client, err := d.dial(plugin.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -94,8 +96,9 @@ type client struct {
 	node csispec.NodeClient
 }
 
-func dial(endpoint string) (*client, error) {
-	conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (d *Drivers) dial(endpoint string) (*client, error) {
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, d.DialOptions...)
+	conn, err := grpc.NewClient("unix://"+endpoint, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +115,7 @@ func (d *Drivers) connect(name string) (*client, error) {
 	if !ok {
 		return nil, fmt.Errorf("driver name %s not found in the list of registered CSI drivers", name)
 	}
-	return dial(endpoint)
+	return d.dial(endpoint)
 }
 
 // abilities are what a driver can do on a node.

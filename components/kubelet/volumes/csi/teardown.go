@@ -42,8 +42,11 @@ func (p *Plugin) unmount(ctx context.Context, uid types.UID, name string) error 
 	files := layout{p.Root}
 	dir := files.published(uid, name)
 	r, err := readRecord(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return removeDir(dir) // the kubelet ended before it asked the driver for anything
+	if errors.Is(err, fs.ErrNotExist) { // the kubelet ended before it asked the driver for anything
+		if err := removeRecord(dir); err != nil {
+			return err
+		}
+		return removeDir(dir)
 	}
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func (p *Plugin) unmount(ctx context.Context, uid types.UID, name string) error 
 		if err := removeDir(target); err != nil {
 			return err
 		}
-		if err := removeDir(filepath.Join(dir, recordFile)); err != nil {
+		if err := removeRecord(dir); err != nil {
 			return err
 		}
 		return removeDir(dir)
@@ -88,19 +91,24 @@ func (p *Plugin) unstage(ctx context.Context, client *client, r record, but stri
 		}
 	}
 	dir := files.staged(r.DriverName, r.VolumeHandle)
+	staging := filepath.Join(dir, "globalmount")
 	if _, err := os.Stat(filepath.Join(dir, recordFile)); err == nil {
-		staging := filepath.Join(dir, "globalmount")
 		if _, err := client.node.NodeUnstageVolume(ctx, &csispec.NodeUnstageVolumeRequest{
 			VolumeId: r.VolumeHandle, StagingTargetPath: staging,
 		}); err != nil {
 			return err
 		}
-		for _, path := range []string{staging, filepath.Join(dir, recordFile), dir} {
-			if err := removeDir(path); err != nil {
-				return err
-			}
-		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Without a record, a kubelet ended before it had the volume staged, or after the driver unstaged it.
+	if err := removeDir(staging); err != nil {
+		return err
+	}
+	if err := removeRecord(dir); err != nil {
+		return err
+	}
+	if err := removeDir(dir); err != nil {
 		return err
 	}
 	p.unuse(uniqueName(r.DriverName, r.VolumeHandle))
@@ -113,6 +121,7 @@ func (p *Plugin) unmapDevice(ctx context.Context, uid types.UID, name string) er
 	link := filepath.Join(volumes.PodDevices(p.Root, uid, pluginName), name)
 	r, err := readRecord(files.deviceRecord(name))
 	if errors.Is(err, fs.ErrNotExist) {
+		files.sweepDevice(name) // the kubelet ended before the record was there
 		return removeDir(link)
 	}
 	if err != nil {
