@@ -30,7 +30,7 @@ const (
 	// settleTime is left for what follows the start of pods, such as events about them, before a node counts as idle.
 	settleTime = 5 * time.Second
 	// podsTimeout bounds how long the pods of a node may take to start, or to end.
-	podsTimeout = 2 * time.Minute
+	podsTimeout = 5 * time.Minute
 	// stopGrace is what a container gets to end, in seconds.
 	stopGrace = 30
 	// hollowNodes and fewerNodes are the sizes of clusters whose difference tells what a hollow node takes.
