@@ -44,6 +44,7 @@ func (l *listed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/events"):
 		l.mu.Unlock()
 		defer l.mu.Lock()
+		w.(http.Flusher).Flush() // the client waits for the beginning of the answer
 		for action := range l.events {
 			fmt.Fprintf(w, `{"Type":"container","Action":%q,"Actor":{"ID":"c","Attributes":{%q:"u"}}}`, action, labelPodUID)
 			w.(http.Flusher).Flush()
