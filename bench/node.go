@@ -185,7 +185,8 @@ func (r *nodeRig) end(ctx context.Context) ([]Measure, error) {
 	after, err := r.nodeCPU(ctx)
 	return []Measure{
 		{Name: fmt.Sprintf("delete → gone of %d pods", manyPods), Value: took.Seconds(), Unit: "s",
-			Limit: r.bound.end.Seconds(), Against: fmt.Sprintf("docker stop, rm by %d clients, s", dockerClients), Aim: "≤ 1.3x"},
+			Limit: r.bound.end.Seconds(), Against: fmt.Sprintf("docker stop, rm by %d clients, s", dockerClients),
+			Aim: "≤ 1.3x"},
 		{Name: "processor of the node per end of a pod", Value: milliseconds(after-worked) / manyPods, Unit: "ms",
 			Limit: milliseconds(r.bound.endCPU) / manyPods, Against: "docker stop and rm, ms"},
 	}, err
@@ -324,7 +325,8 @@ func (r *nodeRig) engineCalls(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	data, err := r.api.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", nodes.Items[0].Name, "proxy/metrics").DoRaw(ctx)
+	metrics := r.api.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", nodes.Items[0].Name, "proxy/metrics")
+	data, err := metrics.DoRaw(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("metrics of the kubelet: %w", err)
 	}
@@ -364,8 +366,8 @@ func hollowMemory(ctx context.Context, o Options) ([]Measure, error) {
 		return nil, err
 	}
 	each := func(name, title string) Measure {
-		return Measure{Name: title, Value: (valueOf(all, name) - valueOf(fewer, name)) / (hollowNodes - fewerNodes), Unit: "MiB",
-			Aim: "< 1 MiB"}
+		more := valueOf(all, name) - valueOf(fewer, name)
+		return Measure{Name: title, Value: more / (hollowNodes - fewerNodes), Unit: "MiB", Aim: "< 1 MiB"}
 	}
 	return []Measure{each(residentMeasure, "resident, each hollow node"),
 		each(peakMeasure, "peak resident, each hollow node with a pod")}, nil

@@ -17,7 +17,8 @@ func TestPrograms(t *testing.T) {
 		fields[0], fields[11], fields[12], fields[21] = "S", user, system, pages
 		return "7 (" + name + ") " + strings.Join(fields, " ") + "\n"
 	}
-	got, err := parsePrograms(stat("shim", "100", "50", "256") + stat("a) (b", "1", "0", "0") + stat("shim", "50", "0", "256"))
+	got, err := parsePrograms(stat("shim", "100", "50", "256") + stat("a) (b", "1", "0", "0") +
+		stat("shim", "50", "0", "256"))
 	if err != nil {
 		t.Fatal(err)
 	}

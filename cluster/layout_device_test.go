@@ -31,11 +31,14 @@ func TestReadyDeviceNodes(t *testing.T) {
 		slices []resourcev1.ResourceSlice
 		want   int
 	}{
-		"none":               {nodes: []v1.Node{node("a", ""), node("b", "")}},
-		"of a plug-in":       {nodes: []v1.Node{node("a", "4"), node("b", "")}, want: 1},
-		"in slices":          {nodes: []v1.Node{node("a", ""), node("b", "")}, slices: []resourcev1.ResourceSlice{slice("b")}, want: 1},
-		"both":               {nodes: []v1.Node{node("a", "4")}, slices: []resourcev1.ResourceSlice{slice("a"), slice("a")}, want: 1},
-		"one of each":        {nodes: []v1.Node{node("a", "4"), node("b", "")}, slices: []resourcev1.ResourceSlice{slice("b")}, want: 2},
+		"none":         {nodes: []v1.Node{node("a", ""), node("b", "")}},
+		"of a plug-in": {nodes: []v1.Node{node("a", "4"), node("b", "")}, want: 1},
+		"in slices": {nodes: []v1.Node{node("a", ""), node("b", "")},
+			slices: []resourcev1.ResourceSlice{slice("b")}, want: 1},
+		"both": {nodes: []v1.Node{node("a", "4")},
+			slices: []resourcev1.ResourceSlice{slice("a"), slice("a")}, want: 1},
+		"one of each": {nodes: []v1.Node{node("a", "4"), node("b", "")},
+			slices: []resourcev1.ResourceSlice{slice("b")}, want: 2},
 		"of no node":         {nodes: []v1.Node{node("a", "")}, slices: []resourcev1.ResourceSlice{slice("")}},
 		"of a node that was": {nodes: []v1.Node{node("a", "")}, slices: []resourcev1.ResourceSlice{slice("gone")}},
 	} {

@@ -7,8 +7,8 @@ import (
 	"quintet.dev/quintet/internal/footprint"
 )
 
-// trimPeriod is how often memory is given back. A kubelet works when pods start and end, and rests for most of the time;
-// of its program it then needs a small part.
+// trimPeriod is how often memory is given back. A kubelet works when pods start and end, and rests most of the time: of
+// its program it then needs a small part.
 const trimPeriod = time.Minute
 
 // trim gives memory back until ctx ends.

@@ -64,8 +64,8 @@ func TestHealthUpdates(t *testing.T) {
 func TestHealthExpires(t *testing.T) {
 	var cache healthCache
 	begin := time.Unix(1000, 0)
-	cache.update(driverName, []*drahealthapi.DeviceHealth{health("d0", unhealthy, "hot", 10), health("d1", healthy, "", 20)},
-		begin)
+	cache.update(driverName, []*drahealthapi.DeviceHealth{health("d0", unhealthy, "hot", 10),
+		health("d1", healthy, "", 20)}, begin)
 	cache.update("other", []*drahealthapi.DeviceHealth{health("d0", healthy, "", 10)}, begin)
 	want := func(at time.Duration, state v1.ResourceHealthStatus, message string) {
 		t.Helper()
