@@ -97,6 +97,7 @@ func sections() []section {
 		{name: "scale", run: scaleInMemory},
 		{name: "scale-etcd", run: scaleOnEtcd},
 		{name: "cluster", run: containers},
+		{name: "node", run: node},
 		{name: "network", run: network},
 		{name: "kube-proxy", run: proxyTables},
 	}

@@ -94,11 +94,7 @@ func createToRunning(ctx context.Context, client kubernetes.Interface, name stri
 	}
 	defer w.Stop()
 	begin := time.Now()
-	_, err = pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](0), AutomountServiceAccountToken: ptr.To(false),
-			Containers: []corev1.Container{{Name: "main", Image: testImage, Args: []string{"serve"}}}},
-	}, metav1.CreateOptions{})
+	_, err = pods.Create(ctx, servingPod(name), metav1.CreateOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -108,6 +104,15 @@ func createToRunning(ctx context.Context, client kubernetes.Interface, name stri
 		}
 	}
 	return 0, fmt.Errorf("pod %s did not run: the watch ended: %w", name, ctx.Err())
+}
+
+// servingPod is a pod with one container that serves until it is ended.
+func servingPod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](0), AutomountServiceAccountToken: ptr.To(false),
+			Containers: []corev1.Container{{Name: "main", Image: testImage, Args: []string{"serve"}}}},
+	}
 }
 
 // dockerRun starts the same container with nothing but the node's engine.

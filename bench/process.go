@@ -146,9 +146,14 @@ func cpuOf(pid int) (time.Duration, error) {
 		return 0, err
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("process %d: short stat", pid)
+	return worked(rest)
+}
+
+// worked is the processor time of a process, from proc_pid_stat(5) after its name.
+func worked(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat)
+	if len(fields) < 22 {
+		return 0, fmt.Errorf("short stat of a process: %q", stat)
 	}
 	user, err := strconv.ParseInt(fields[11], 10, 64)
 	if err != nil {

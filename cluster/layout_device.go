@@ -62,16 +62,17 @@ func (c *Cluster) WaitDeviceDriver(ctx context.Context) error {
 
 // readyDeviceNodes counts the nodes that have devices of the driver of either kind.
 func readyDeviceNodes(nodes []v1.Node, published []resourcev1.ResourceSlice) int {
-	ready := map[string]bool{}
-	for i := range nodes {
-		if _, has := nodes[i].Status.Allocatable[devicedriver.ResourceName]; has {
-			ready[nodes[i].Name] = true
-		}
-	}
+	publishes := map[string]bool{}
 	for i := range published {
 		if name := published[i].Spec.NodeName; name != nil {
-			ready[*name] = true
+			publishes[*name] = true // a node that was removed may be among them
 		}
 	}
-	return len(ready)
+	ready := 0
+	for i := range nodes {
+		if _, has := nodes[i].Status.Allocatable[devicedriver.ResourceName]; has || publishes[nodes[i].Name] {
+			ready++
+		}
+	}
+	return ready
 }

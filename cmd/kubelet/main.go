@@ -7,9 +7,11 @@ import (
 
 	"quintet.dev/quintet/components/kubelet"
 	"quintet.dev/quintet/internal/command"
+	"quintet.dev/quintet/internal/footprint"
 )
 
 func main() {
+	footprint.Pace()
 	config := kubelet.NewConfig()
 	config.ShuttingDown = shuttingDown()
 	os.Exit(command.Main(command.Program{
@@ -22,6 +24,7 @@ func main() {
 			if err != nil {
 				return err
 			}
+			go trim(ctx)
 			return k.Run(ctx)
 		},
 	}))

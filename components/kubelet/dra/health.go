@@ -2,6 +2,7 @@ package dra
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,12 +126,12 @@ func statusOf(health drahealthapi.HealthStatus) v1.ResourceHealthStatus {
 	}
 }
 
-// truncate cuts a message to what a status takes, in bytes.
+// truncate cuts a message to what a status takes, in bytes, and not within a character.
 func truncate(message string) string {
 	if len(message) <= v1.ResourceHealthMessageMaxLength {
 		return message
 	}
-	return message[:v1.ResourceHealthMessageMaxLength-len("...")] + "..."
+	return strings.ToValidUTF8(message[:v1.ResourceHealthMessageMaxLength-len("...")], "") + "..."
 }
 
 // healthWatch follows what one instance of a driver tells of its devices.

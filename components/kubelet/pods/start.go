@@ -109,11 +109,12 @@ func (r started) apply(_ context.Context, w *worker) {
 	}
 }
 
-// startsEnded tells that nothing more is started.
+// startsEnded tells that nothing more is started. What was started was told before, and is being observed: another
+// observation would void that one.
 type startsEnded struct{}
 
 func (startsEnded) apply(_ context.Context, w *worker) {
-	w.state.changed()
+	w.state.decide = true
 	w.state.release()
 	clear(w.state.starting)
 }

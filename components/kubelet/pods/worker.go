@@ -102,7 +102,7 @@ func (w *worker) run(ctx context.Context) {
 			timed, w.state.wakeAt = time.Time{}, time.Time{}
 			w.state.observe = true
 		case <-resync.C():
-			w.state.observe = true
+			w.state.decide = true // what the engine has is told by events, and by the relist, which is more frequent
 		}
 	}
 	w.m.forget(w.uid)

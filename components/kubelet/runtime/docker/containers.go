@@ -312,6 +312,7 @@ func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) (er
 		wanted.MemorySwap = r.MemoryBytes // as when it was made: no swap
 	}
 	_, err = e.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &wanted})
+	e.drop(id)
 	return mark(err)
 }
 
@@ -342,9 +343,7 @@ func (e *Engine) Remove(ctx context.Context, id string) (err error) {
 		err = nil
 	}
 	if err == nil {
-		e.mu.Lock()
-		delete(e.finished, id)
-		e.mu.Unlock()
+		e.drop(id)
 	}
 	return err
 }

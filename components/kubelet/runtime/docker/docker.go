@@ -47,9 +47,12 @@ type Engine struct {
 	// noNegativeOOM is learnt: the machine may lack the right to protect a process from the OOM killer.
 	noNegativeOOM atomic.Bool
 
-	mu       sync.Mutex
-	finished map[string]runtime.Container // containers that ended never change again; by ID
-	podCIDRs []netip.Prefix
+	mu sync.Mutex
+	// inspected are containers as they were when the engine was asked for them last, by ID. One that runs or has ended
+	// changes otherwise than to another state by Resize and with an event only, both of which drop it from here.
+	inspected map[string]runtime.Container
+	drops     int // an answer to a question from before the last drop may be out of date
+	podCIDRs  []netip.Prefix
 }
 
 var _ runtime.Engine = (*Engine)(nil)
@@ -60,7 +63,7 @@ func New(ctx context.Context, options Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker endpoint %q: %w", options.Endpoint, err)
 	}
-	e := &Engine{options: options, api: api, finished: map[string]runtime.Container{}}
+	e := &Engine{options: options, api: api, inspected: map[string]runtime.Container{}}
 	e.noNegativeOOM.Store(!mayProtect())
 	if err := e.discover(ctx); err != nil {
 		_ = api.Close()

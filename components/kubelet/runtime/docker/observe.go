@@ -28,7 +28,7 @@ const inspections = 8
 func (e *Engine) Pods(ctx context.Context) (_ []runtime.Pod, err error) {
 	defer e.observe("list_containers", &err)()
 	e.mu.Lock()
-	before := slices.Collect(maps.Keys(e.finished))
+	before := slices.Collect(maps.Keys(e.inspected))
 	e.mu.Unlock()
 	pods, err := e.list(ctx, client.Filters{}.Add("label", labelNode+"="+e.options.Node, labelPodUID))
 	if err != nil {
@@ -38,8 +38,8 @@ func (e *Engine) Pods(ctx context.Context) (_ []runtime.Pod, err error) {
 	return pods, nil
 }
 
-// forgetRemoved drops those of the containers called finished that the engine has no more: others removed them.
-func (e *Engine) forgetRemoved(finished []string, pods []runtime.Pod) {
+// forgetRemoved drops those of the inspected containers that the engine has no more: others removed them.
+func (e *Engine) forgetRemoved(inspected []string, pods []runtime.Pod) {
 	there := map[string]bool{}
 	for i := range pods {
 		for j := range pods[i].Containers {
@@ -48,9 +48,9 @@ func (e *Engine) forgetRemoved(finished []string, pods []runtime.Pod) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, id := range finished {
+	for _, id := range inspected {
 		if !there[id] {
-			delete(e.finished, id)
+			delete(e.inspected, id)
 		}
 	}
 }
@@ -148,20 +148,19 @@ func stateOf(state container.ContainerState) runtime.State {
 	}
 }
 
-// container inspects one; the zero Container means that it is gone.
+// container inspects one, unless that is known; the zero Container means that it is gone.
 func (e *Engine) container(ctx context.Context, summary *container.Summary) (runtime.Container, error) {
-	if stateOf(summary.State) == runtime.Exited {
-		e.mu.Lock()
-		known, ok := e.finished[summary.ID]
-		e.mu.Unlock()
-		if ok {
-			return known, nil
-		}
+	e.mu.Lock()
+	known, ok := e.inspected[summary.ID]
+	drops := e.drops
+	e.mu.Unlock()
+	if ok && known.State == stateOf(summary.State) {
+		return known, nil
 	}
-	answer, err := e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
+	answer, err := e.inspect(ctx, summary.ID)
 	for deadline := time.Now().Add(oomTimeout); err == nil && mayBeOOM(&answer.Container) && time.Now().Before(deadline); {
 		time.Sleep(oomTimeout / 15)
-		answer, err = e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
+		answer, err = e.inspect(ctx, summary.ID)
 	}
 	if errdefs.IsNotFound(err) {
 		return runtime.Container{}, nil
@@ -170,12 +169,19 @@ func (e *Engine) container(ctx context.Context, summary *container.Summary) (run
 		return runtime.Container{}, err
 	}
 	c := translate(&answer.Container)
-	if c.State == runtime.Exited && c.StartErr == "" {
+	if c.State != runtime.Created && c.StartErr == "" {
 		e.mu.Lock()
-		e.finished[c.ID] = c
+		if e.drops == drops {
+			e.inspected[c.ID] = c
+		}
 		e.mu.Unlock()
 	}
 	return c, nil
+}
+
+func (e *Engine) inspect(ctx context.Context, id string) (_ client.ContainerInspectResult, err error) {
+	defer e.observe("container_status", &err)()
+	return e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 }
 
 // oomTimeout is how long the engine may take to learn why a container was killed.
@@ -264,17 +270,16 @@ func parseTime(s string) time.Time {
 func (e *Engine) Events(ctx context.Context) (<-chan types.UID, error) {
 	stream := e.api.Events(ctx, client.EventsListOptions{
 		Filters: client.Filters{}.Add("type", "container").Add("label", labelNode+"="+e.options.Node).
-			Add("event", "start", "die", "destroy", "oom"),
+			Add("event", "start", "die", "destroy", "oom", "update"),
 	})
+	e.dropAll() // there may have been events that were not followed
 	out := make(chan types.UID)
 	go func() {
 		defer close(out)
 		for {
 			select {
 			case message := <-stream.Messages:
-				if message.Action == events.ActionOOM {
-					e.forget(message.Actor.ID)
-				}
+				e.drop(message.Actor.ID)
 				if !deliver(ctx, out, message) {
 					return
 				}
@@ -286,11 +291,21 @@ func (e *Engine) Events(ctx context.Context) (<-chan types.UID, error) {
 	return out, nil
 }
 
-// forget makes a container that has ended be asked for again: why it ended was not known before.
-func (e *Engine) forget(id string) {
+// drop makes containers be inspected again.
+func (e *Engine) drop(ids ...string) {
 	e.mu.Lock()
-	delete(e.finished, id)
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	e.drops++
+	for _, id := range ids {
+		delete(e.inspected, id)
+	}
+}
+
+func (e *Engine) dropAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drops++
+	clear(e.inspected)
 }
 
 func deliver(ctx context.Context, out chan<- types.UID, message events.Message) bool {

@@ -10,9 +10,9 @@ import (
 
 // Containers that others removed are not remembered for ever; those found while the engine was asked are kept.
 func TestRemovedContainersAreForgotten(t *testing.T) {
-	e := &Engine{finished: map[string]runtime.Container{"there": {}, "removed": {}, "meanwhile": {}}}
+	e := &Engine{inspected: map[string]runtime.Container{"there": {}, "removed": {}, "meanwhile": {}}}
 	e.forgetRemoved([]string{"there", "removed"}, []runtime.Pod{{Containers: []runtime.Container{{ID: "there"}}}})
-	if left := slices.Sorted(maps.Keys(e.finished)); !slices.Equal(left, []string{"meanwhile", "there"}) {
+	if left := slices.Sorted(maps.Keys(e.inspected)); !slices.Equal(left, []string{"meanwhile", "there"}) {
 		t.Errorf("left: %v", left)
 	}
 }
