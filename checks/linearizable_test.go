@@ -92,7 +92,7 @@ func TestLinearizable(t *testing.T) {
 				t.Errorf("linearizable: %v", err)
 			}
 			var page strings.Builder
-			if err := Visualize(&page, test.history, time.Minute); err != nil || !strings.Contains(page.String(), "create k") {
+			if err := Visualize(&page, test.history, time.Minute); err != nil || !strings.Contains(page.String(), " k ") {
 				t.Errorf("no page: %v", err)
 			}
 		})

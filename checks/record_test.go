@@ -170,6 +170,7 @@ func TestBrokenServerIsFound(t *testing.T) {
 	for _, mode := range []string{"", "stale", "lost"} {
 		t.Run("mode "+mode, func(t *testing.T) {
 			wrong := rest.CopyConfig(config)
+			wrong.ContentType, wrong.AcceptContentTypes = "application/json", "application/json"
 			wrong.Wrap(func(next http.RoundTripper) http.RoundTripper { return &broken{next: next, mode: mode} })
 			history, acknowledged := checks.NewHistory(), &checks.Acknowledged{}
 			objects, err := objectsOf(acknowledged.Record(history.Record(wrong)))
