@@ -25,6 +25,9 @@ var (
 	abortSeed = flag.Uint64("abort-seed", 1, "decides when starts are aborted")
 )
 
+// wholeStart is about how long a start in containers takes.
+const wholeStart = 8 * time.Second
+
 // aborter starts clusters and kills the process that does so.
 type aborter struct {
 	t      *testing.T
@@ -146,11 +149,9 @@ func (a *aborter) endInProcess(program string) {
 // TestAbortedContainers: whenever `quintet up` is killed, the next one works, and `quintet down` leaves nothing.
 func TestAbortedContainers(t *testing.T) {
 	a, program := newAborter(t, "containers"), quintet(t)
-	a.run(program, "up", "--name", a.name) // builds what images the engine lacks
-	a.run(program, "down", "--name", a.name)
 	began := time.Now()
 	a.run(program, "up", "--name", a.name)
-	a.whole = time.Since(began)
+	a.whole = min(time.Since(began), wholeStart) // it may have built images first
 	a.run(program, "down", "--name", a.name)
 	var volumes []string
 	for i := range max(*aborts/4, 1) {
@@ -235,7 +236,7 @@ func TestHelperAbort(t *testing.T) {
 // the removal of the cluster, do not remove.
 func TestAbortedBeside(t *testing.T) {
 	a := newAborter(t, "beside")
-	a.whole = 8 * time.Second
+	a.whole = wholeStart
 	var volumes []string
 	for range max(*aborts/20, 1) {
 		a.abort(os.Args[0], "-test.run=^TestHelperAbort$", "-test.timeout=5m")
