@@ -17,7 +17,7 @@ func TestStretches(t *testing.T) {
 	}
 	added, modified := at(watch.Added, "a", 10, "1"), at(watch.Modified, "a", 12, "2")
 	deleted, other := at(watch.Deleted, "a", 15, "2"), at(watch.Added, "b", 17, "3")
-	again := at(watch.Added, "a", 19, "4")
+	again, early := at(watch.Added, "a", 19, "4"), at(watch.Added, "a", 12, "2")
 	all := []Event{added, modified, deleted, other, again}
 	listed := func(events ...Event) map[string]Event {
 		out := map[string]Event{}
@@ -38,7 +38,7 @@ func TestStretches(t *testing.T) {
 		"lost in between":       {Stretch{From: 9, Events: []Event{added, deleted}}, "", "event 1 since 9"},
 		"out of order":          {Stretch{From: 9, Events: []Event{modified, added}}, "comes after one at 12", "event 0"},
 		"twice":                 {Stretch{From: 9, Events: []Event{added, added}}, "comes after one at 10", "event 1"},
-		"added again":           {Stretch{From: 9, Events: []Event{added, at(watch.Added, "a", 12, "2")}}, "added again", "event 1"},
+		"added again":           {Stretch{From: 9, Events: []Event{added, early}}, "added again", "event 1"},
 		"of what was not there": {Stretch{9, listed(), all[1:2]}, "was not there", "event 0"},
 		"never happened":        {Stretch{From: 19, Events: []Event{at(watch.Added, "c", 20, "")}}, "", "never happened"},
 		"another value":         {Stretch{From: 9, Events: []Event{at(watch.Added, "a", 10, "2")}}, "", "event 0"},

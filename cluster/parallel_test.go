@@ -23,8 +23,8 @@ var parallel = flag.Int("parallel-clusters", 6, "how many clusters TestParallelC
 // parallelTimeout bounds all of it, for hundreds of clusters under the race detector.
 const parallelTimeout = 40 * time.Minute
 
-// TestParallelClusters: many clusters live in one process at once, each with its own objects, and leave no goroutine and
-// no file behind.
+// TestParallelClusters: many clusters live in one process at once, each with its own objects, and leave no goroutine
+// and no file behind.
 func TestParallelClusters(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), parallelTimeout)
