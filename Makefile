@@ -18,6 +18,8 @@ NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
 LENGTH    ?= 10m
+ABORTS    ?= 1000
+CLUSTERS  ?= 200
 # What the programs say of themselves: the release is that of the modules that the API's types come from.
 VERSION    = $(shell sed -n 's,^\tk8s.io/api v0,v1,p' go.mod)
 COMMIT     = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -116,6 +118,15 @@ robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and chec
 .PHONY: endurance
 endurance: ## Kill kubelets, engines and nodes for LENGTH, and check what is left on the nodes (90 s in e2e)
 	go test -count=1 -timeout 0 -v -run TestNodesEndure ./e2e -args -endurance-length $(LENGTH)
+
+.PHONY: aborts
+aborts: images ## Kill ABORTS starts at random moments, and check that nothing is left (40 in e2e)
+	go test -count=1 -timeout 0 -v -run 'TestAborted' ./e2e -args -aborts $(ABORTS)
+
+.PHONY: parallel
+parallel: export CGO_ENABLED = 1
+parallel: ## Start CLUSTERS clusters at once in one process under the race detector (6 in test)
+	go test -race -count=1 -timeout 0 -v -run TestParallelClusters ./cluster -args -parallel-clusters $(CLUSTERS)
 
 .PHONY: bench
 bench: build $(if $(filter scale%,$(ONLY)),,images) ## Measure ratios in one run, of one section: make bench ONLY=scale

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quintet.dev/quintet/cluster/internal/containers"
+	"quintet.dev/quintet/cluster/internal/inprocess"
 )
 
 // Info is what Docker knows of a member, of any cluster on this machine.
@@ -84,8 +85,12 @@ func Remove(ctx context.Context, name string) error {
 }
 
 // RemoveAll removes every cluster of containers on this machine's Docker engine, also what crashes left behind, and
-// returns their names.
-func RemoveAll(ctx context.Context) ([]string, error) { return containers.RemoveAll(ctx) }
+// returns their names. It also removes files of clusters whose process ended without a chance to do so.
+func RemoveAll(ctx context.Context) ([]string, error) {
+	files := inprocess.Reap()
+	names, err := containers.RemoveAll(ctx)
+	return names, errors.Join(files, err)
+}
 
 // Close releases the resources of Open; the cluster keeps running. It may be called on nil.
 func (c *Cluster) Close() error {

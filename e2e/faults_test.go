@@ -11,61 +11,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"quintet.dev/quintet/checks"
 	"quintet.dev/quintet/cluster"
 )
 
-// writer creates config maps without a pause and remembers which were acknowledged.
+// writer creates config maps without a pause; what was acknowledged is remembered.
 type writer struct {
-	mu           sync.Mutex
-	acknowledged []string
-	wg           sync.WaitGroup
+	checks.Acknowledged
+	wg sync.WaitGroup
 }
 
 // write continues until ctx ends; failing requests are an expected effect of the fault.
 func (w *world) write(ctx context.Context, workers int) *writer {
 	out := &writer{}
+	config := w.RESTConfig()
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(out.Record(config))
+	w.must(err, "make a client")
 	for worker := range workers {
 		out.wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				name := fmt.Sprintf("written-%d-%d", worker, i)
 				short, cancel := context.WithTimeout(ctx, 2*time.Second)
-				_, err := w.client.CoreV1().ConfigMaps(space).Create(short,
-					&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+				_, _ = client.CoreV1().ConfigMaps(space).Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("written-%d-%d", worker, i)}}, metav1.CreateOptions{})
 				cancel()
-				if err == nil {
-					out.mu.Lock()
-					out.acknowledged = append(out.acknowledged, name)
-					out.mu.Unlock()
-				}
 			}
 		})
 	}
 	return out
-}
-
-func (o *writer) count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.acknowledged)
-}
-
-// lost returns the acknowledged writes that are not there.
-func (w *world) lost(o *writer) []string {
-	o.wg.Wait()
-	list, err := w.client.CoreV1().ConfigMaps(space).List(w.t.Context(), metav1.ListOptions{})
-	w.must(err, "list what was written")
-	there := map[string]bool{}
-	for _, m := range list.Items {
-		there[m.Name] = true
-	}
-	var missing []string
-	for _, name := range o.acknowledged {
-		if !there[name] {
-			missing = append(missing, name)
-		}
-	}
-	return missing
 }
 
 // underLoad runs a fault while writers write, lets them go on for a while after it, and checks that nothing is lost.
@@ -74,12 +49,15 @@ func (w *world) underLoad(fault func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
 	load := w.write(ctx, 8)
-	w.Eventually(load.count).Should(BeNumerically(">", 100), "writes before the fault")
+	w.Eventually(load.Len).Should(BeNumerically(">", 100), "writes before the fault")
 	fault()
-	before := load.count()
-	w.Eventually(load.count).Should(BeNumerically(">", before+100), "writes after the fault")
+	before := load.Len()
+	w.Eventually(load.Len).Should(BeNumerically(">", before+100), "writes after the fault")
 	cancel()
-	w.Expect(w.lost(load)).To(BeEmpty(), "acknowledged writes that are gone, of %d", load.count())
+	load.wg.Wait()
+	lost, err := load.Lost(w.t.Context(), w.RESTConfig())
+	w.must(err, "list what was written")
+	w.Expect(lost).To(BeEmpty(), "acknowledged writes that are gone, of %d", load.Len())
 }
 
 func TestKilledAPIServerLosesNothing(t *testing.T) {

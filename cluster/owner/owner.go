@@ -4,7 +4,9 @@ package owner
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +22,37 @@ func Self() (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%s/%d/%s", prefix, os.Getpid(), started), nil
+}
+
+// Tag is Self in a form that names of files can have: a hash of the machine's boot and namespace, the number, and the
+// start time.
+func Tag() (string, error) {
+	self, err := Self()
+	if err != nil {
+		return "", err
+	}
+	prefix, err := ownerPrefix()
+	if err != nil {
+		return "", err
+	}
+	pid, started, _ := parse(self, prefix)
+	return fmt.Sprintf("%s_%d_%s", hashed(prefix), pid, started), nil
+}
+
+// DeadTag tells whether a Tag is of a process that certainly ended, as Dead does.
+func DeadTag(tag string) bool {
+	prefix, err := ownerPrefix()
+	if err != nil {
+		return false
+	}
+	rest, here := strings.CutPrefix(tag, hashed(prefix)+"_")
+	return here && Dead(prefix+"/"+strings.Replace(rest, "_", "/", 1))
+}
+
+func hashed(prefix string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(prefix)) // never fails (hash.Hash)
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // Dead tells whether owner is a process that certainly ended. Owners that can't be checked from here are not dead.

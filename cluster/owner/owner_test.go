@@ -1,6 +1,9 @@
 package owner
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestOwners(t *testing.T) {
 	self, err := Self()
@@ -22,6 +25,29 @@ func TestOwners(t *testing.T) {
 	} {
 		if got := Dead(owner); got != want {
 			t.Errorf("Dead(%q) = %v, want %v", owner, got, want)
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	self, err := Tag()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(self, "/-[]: ") {
+		t.Errorf("%q can't be a part of a file's name", self)
+	}
+	boot, _, _ := strings.Cut(self, "_")
+	for tag, want := range map[string]bool{
+		self:                false,
+		"":                  false,
+		"otherboot_1_1":     false,
+		boot + "_1_0":       true,
+		boot + "_4194305_1": true,
+		boot + "_1":         false,
+	} {
+		if got := DeadTag(tag); got != want {
+			t.Errorf("DeadTag(%q) = %v, want %v", tag, got, want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/checks"
 )
 
 const (
@@ -72,14 +74,14 @@ func TestInformers(t *testing.T) {
 		t.Fatalf("only %d objects are left: that proves nothing", len(want))
 	}
 	for i, store := range stores {
-		var difference string
+		var difference error
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if difference = compare(want, store); difference == "" {
+			if difference = checks.Equal(inNamespace(store), want); difference == nil {
 				break
 			}
 		}
-		if difference != "" {
-			t.Errorf("informer %d: %s", i, difference)
+		if difference != nil {
+			t.Errorf("informer %d: %v", i, difference)
 		}
 	}
 	t.Logf("%d objects", len(want))
@@ -130,34 +132,27 @@ func churn(ctx context.Context, client kubernetes.Interface, r *rand.Rand) {
 	}
 }
 
-// stored is the version of each object in etcd.
-func stored(ctx context.Context, etcd *clientv3.Client) (map[string]string, error) {
+// stored are the objects in etcd, by their names and versions.
+func stored(ctx context.Context, etcd *clientv3.Client) ([]metav1.Object, error) {
 	got, err := etcd.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
-	versions := map[string]string{}
+	var all []metav1.Object
 	for _, kv := range got.Kvs {
-		versions[string(kv.Key[len(prefix):])] = strconv.FormatInt(kv.ModRevision, 10)
+		all = append(all, &metav1.ObjectMeta{Namespace: namespace, Name: string(kv.Key[len(prefix):]),
+			ResourceVersion: strconv.FormatInt(kv.ModRevision, 10)})
 	}
-	return versions, nil
+	return all, nil
 }
 
-// compare tells the first difference, "" if there is none.
-func compare(want map[string]string, store cache.Store) string {
-	count := 0
+// inNamespace are the objects of an informer that are compared.
+func inNamespace(store cache.Store) []metav1.Object {
+	var all []metav1.Object
 	for _, item := range store.List() {
-		obj := item.(*corev1.ConfigMap)
-		if obj.Namespace != namespace {
-			continue
-		}
-		count++
-		if want[obj.Name] != obj.ResourceVersion {
-			return fmt.Sprintf("%s is at %s, in etcd at %q", obj.Name, obj.ResourceVersion, want[obj.Name])
+		if obj := item.(*corev1.ConfigMap); obj.Namespace == namespace {
+			all = append(all, obj)
 		}
 	}
-	if count != len(want) {
-		return fmt.Sprintf("%d objects, %d in etcd", count, len(want))
-	}
-	return ""
+	return all
 }

@@ -1,7 +1,10 @@
+// Package robustness checks histories: what clients saw of API servers on a cluster of etcd while both were killed,
+// paused and cut off, against what an API server may answer and against what etcd has.
 package robustness
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -11,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"quintet.dev/quintet/checks"
 )
 
 var (
@@ -45,8 +49,8 @@ func TestHistory(t *testing.T) {
 
 	ctx, stop := context.WithTimeout(t.Context(), *length)
 	defer stop()
-	h, values := &history{began: time.Now()}, &atomic.Int64{}
-	var all []*watcher
+	h, values := checks.NewHistory(), &atomic.Int64{}
+	all := s.watchers(t)
 	var running sync.WaitGroup
 	for i := range clients {
 		sides = nil
@@ -60,14 +64,8 @@ func TestHistory(t *testing.T) {
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
 	var looking sync.WaitGroup
-	for range watchers {
-		sides = nil
-		for server := range s.servers {
-			sides = append(sides, s.client(t, server).CoreV1().ConfigMaps(namespace))
-		}
-		w := &watcher{objects: sides}
-		all = append(all, w)
-		looking.Go(func() { w.run(watching) })
+	for _, w := range all {
+		looking.Go(func() { w.Run(watching) })
 	}
 	torment(ctx, t, s, rand.New(rand.NewPCG(*seed, clients)))
 	running.Wait()
@@ -82,18 +80,18 @@ func TestHistory(t *testing.T) {
 	if err := <-followed; err != nil {
 		t.Fatal(err)
 	}
-	checkLinearizable(t, h.done)
+	checkLinearizable(t, h.Operations())
+	truth := checks.Stretch{From: first.Header.Revision, Events: told.events}
 	for i, w := range all {
-		if err := told.verify(w); err != nil {
+		if err := errors.Join(w.Order(), w.Complete(truth)); err != nil {
 			t.Errorf("watcher %d: %v", i, err)
 		}
-		if end := w.stretches[len(w.stretches)-1]; w.last < last {
-			t.Errorf("watcher %d was told nothing after %d of %d; its last stretch began at %d", i, w.last,
-				last, end.from)
+		if w.LastVersion() < last {
+			t.Errorf("watcher %d was told nothing after %d of %d", i, w.LastVersion(), last)
 		}
-		t.Logf("watcher %d: %d watches, %d lists", i, w.resumes, w.lists)
+		t.Logf("watcher %d: %d watches, %d lists", i, w.Resumes(), len(w.Stretches()))
 	}
-	t.Logf("%d operations, %d changes", len(h.done), len(told.events))
+	t.Logf("%d operations, %d changes", len(h.Operations()), len(told.events))
 }
 
 // settle makes one more change, waits until it is part of the truth, and returns its version.
@@ -101,29 +99,29 @@ func (s *site) settle(t *testing.T, told *truth) int64 {
 	t.Helper()
 	c := &client{objects: []typedv1.ConfigMapInterface{s.client(t, 0).CoreV1().ConfigMaps(namespace)},
 		random: rand.New(rand.NewPCG(0, 0))}
-	r := c.ask(t.Context(), request{verb: create, key: "the-last", value: "last"})
-	if r.outcome != done {
+	r := c.ask(t.Context(), checks.Request{Verb: checks.Create, Key: "the-last", Value: "last"})
+	if r.Outcome != checks.Done {
 		t.Fatalf("a write when everything runs again: %+v", r)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		told.mu.Lock()
 		reached := told.reached
 		told.mu.Unlock()
-		if reached >= r.version {
-			return r.version
+		if reached >= r.Version {
+			return r.Version
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("etcd told of %d only, not of %d", reached, r.version)
+			t.Fatalf("etcd told of %d only, not of %d", reached, r.Version)
 		}
 	}
 }
 
 // checkLinearizable checks that the operations are linearizable. If they are not, it writes a visualization.
-func checkLinearizable(t *testing.T, operations []porcupine.Operation) {
+func checkLinearizable(t *testing.T, operations []checks.Operation) {
 	t.Helper()
 	uncertain := 0
 	for _, o := range operations {
-		if o.Output.(response).outcome == unknown {
+		if o.Outcome == checks.Unknown {
 			uncertain++
 		}
 	}
@@ -131,13 +129,13 @@ func checkLinearizable(t *testing.T, operations []porcupine.Operation) {
 	if len(operations) < 100 {
 		t.Errorf("only %d operations: that proves nothing", len(operations))
 	}
-	result, info := porcupine.CheckOperationsVerbose(model(), operations, judging)
-	if result == porcupine.Ok {
+	err := checks.Linearizable(operations, judging)
+	if err == nil {
 		return
 	}
-	picture := filepath.Join(os.TempDir(), "quintet-history.html")
-	if err := porcupine.VisualizePath(model(), info, picture); err != nil {
-		picture = err.Error()
+	picture, failed := os.Create(filepath.Join(os.TempDir(), "quintet-history.html"))
+	if failed == nil {
+		failed = errors.Join(checks.Visualize(picture, operations, judging), picture.Close())
 	}
-	t.Errorf("the history is not linearizable (%s); see %s, and try again with -seed %d", result, picture, *seed)
+	t.Errorf("%v\nsee quintet-history.html in %s (%v), and try again with -seed %d", err, os.TempDir(), failed, *seed)
 }

@@ -162,15 +162,19 @@ func (s *site) addServers(t *testing.T, dir string) {
 	}
 }
 
-// client talks to one API server through its link.
-func (s *site) client(t *testing.T, server int) *kubernetes.Clientset {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{
+// config is of clients of one API server, through its link.
+func (s *site) config(server int) *rest.Config {
+	return &rest.Config{
 		Host: "https://" + s.toServer[server].address(), BearerToken: "admin", QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		// Without this, clients would share a connection, and see its end together.
 		Dial: (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-	})
+	}
+}
+
+func (s *site) client(t *testing.T, server int) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(s.config(server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package containers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -64,13 +63,37 @@ func remove(ctx context.Context, docker *testcontainers.DockerClient, label stri
 	return found.remove(ctx, docker)
 }
 
+// lateWait is how long the engine gets to carry out what a dead process asked for, which it does not give up.
+const lateWait = 300 * time.Millisecond
+
 // remove removes members with their volumes first, then networks, and claims last: until then no other start of the
-// cluster begins.
+// cluster begins. What a start asked for before it died may come only now.
 func (o objects) remove(ctx context.Context, docker *testcontainers.DockerClient) error {
+	if err := o.removeMade(ctx, docker); err != nil || len(o.claims) == 0 {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(lateWait):
+	}
+	for _, claim := range o.claims {
+		late, err := find(ctx, docker, LabelRun+"="+claim.Labels[LabelRun])
+		if err != nil {
+			return err
+		}
+		if err := late.removeMade(ctx, docker); err != nil {
+			return err
+		}
+	}
+	return removeContainers(ctx, docker, o.claims)
+}
+
+func (o objects) removeMade(ctx context.Context, docker *testcontainers.DockerClient) error {
 	if err := removeContainers(ctx, docker, o.members); err != nil {
 		return err
 	}
-	return errors.Join(removeNetworks(ctx, docker, o.networks), removeContainers(ctx, docker, o.claims))
+	return removeNetworks(ctx, docker, o.networks)
 }
 
 func removeContainers(ctx context.Context, docker *testcontainers.DockerClient, containers []container.Summary) error {

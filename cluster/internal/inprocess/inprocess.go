@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/cluster/owner"
 )
 
 // closeGrace is what each member gets to end when the cluster is removed.
@@ -71,9 +73,16 @@ func New(c Config) *InProcess {
 	}
 }
 
-// Prepare makes a directory for files and reserves the members' ports.
+// Prepare makes a directory for files, removes those of dead processes, and reserves the members' ports.
 func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (backend.Addressing, error) {
-	dir, err := os.MkdirTemp("", "quintet-"+b.config.Cluster+"-")
+	tag, err := owner.Tag()
+	if err != nil {
+		return nil, err
+	}
+	if err := Reap(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", dirPrefix+b.config.Cluster+"-"+tag+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +95,25 @@ func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (bac
 		}
 	}
 	return addressing{b}, nil
+}
+
+// dirPrefix begins the names of directories. The cluster, the tag of the process and a random number follow.
+const dirPrefix = "quintet-"
+
+// Reap removes the directories of clusters whose process ended without doing so.
+func Reap() error {
+	entries, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		parts := strings.Split(e.Name(), "-")
+		if strings.HasPrefix(e.Name(), dirPrefix) && len(parts) > 3 && owner.DeadTag(parts[len(parts)-2]) {
+			errs = append(errs, os.RemoveAll(filepath.Join(os.TempDir(), e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func portKey(member string, usual int) string { return member + "/" + strconv.Itoa(usual) }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,13 @@ func TestStateForgetsDeadProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(s.dir, "half-made"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	entries, err := s.inProcess()
+	if _, err := os.Stat(filepath.Join(s.dir, "half-made")); !os.IsNotExist(err) {
+		t.Errorf("the folder of a start that was killed is still there: %v", err)
+	}
 	if err != nil || len(entries) != 1 || entries[0].Name != "lives" {
 		t.Errorf("%+v, %v", entries, err)
 	}

@@ -61,8 +61,10 @@ func (a *app) downAll(ctx context.Context) error {
 	}
 	names, err := cluster.RemoveAll(ctx)
 	for _, name := range names {
-		errs = append(errs, a.state.remove(name))
 		fmt.Fprintf(a.err, "Cluster %s is gone.\n", name)
+	}
+	if err == nil {
+		err = a.state.removeContainers()
 	}
 	return errors.Join(append(errs, err)...)
 }

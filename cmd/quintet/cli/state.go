@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +59,12 @@ func (s state) log(name string) string { return filepath.Join(s.dir, name, logFi
 
 // save writes a cluster's folder; kubeconfig is nil while there is none.
 func (s state) save(e entry, kubeconfig []byte) error {
+	return s.exclusively(func() error { return s.write(e, kubeconfig) })
+}
+
+// write is save by the holder of the lock. A process that ends half-way leaves a folder without an entry, or with the
+// one before.
+func (s state) write(e entry, kubeconfig []byte) error {
 	dir := filepath.Join(s.dir, e.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -71,7 +76,8 @@ func (s state) save(e entry, kubeconfig []byte) error {
 	if kubeconfig != nil {
 		err = os.WriteFile(filepath.Join(dir, kubeconfigFile), kubeconfig, 0o600)
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(dir, entryFile), content, 0o600))
+	part := filepath.Join(dir, entryFile+".part")
+	return errors.Join(err, os.WriteFile(part, content, 0o600), os.Rename(part, filepath.Join(dir, entryFile)))
 }
 
 // exclusively runs change while it holds the lock of this directory. The lock is released when the process ends.
@@ -102,33 +108,54 @@ func (s state) remove(name string) error {
 }
 
 // inProcess lists the clusters that live in a process of this machine, and forgets those whose process ended.
-func (s state) inProcess() ([]entry, error) {
-	dirs, err := os.ReadDir(s.dir)
-	if errors.Is(err, os.ErrNotExist) {
+func (s state) inProcess() (entries []entry, err error) {
+	if _, err := os.Stat(s.dir); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	err = s.exclusively(func() error {
+		entries, err = s.living()
+		return err
+	})
+	return entries, err
+}
+
+// living is inProcess by the holder of the lock.
+func (s state) living() ([]entry, error) {
+	dirs, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
 	}
 	var entries []entry
 	for _, dir := range dirs {
-		content, err := os.ReadFile(filepath.Join(s.dir, dir.Name(), entryFile))
-		if err != nil {
-			continue // half-made
-		}
-		var e entry
-		if err := json.Unmarshal(content, &e); err != nil || !e.InProcess {
+		if !dir.IsDir() {
 			continue
 		}
-		if owner.Dead(e.Owner) {
-			if err := s.remove(e.Name); err != nil {
+		e := s.entry(dir.Name())
+		switch {
+		case e.Name == "", e.InProcess && owner.Dead(e.Owner): // a process ended while it wrote, or after it
+			if err := s.remove(dir.Name()); err != nil {
 				return nil, err
 			}
-			continue
+		case e.InProcess:
+			entries = append(entries, e)
 		}
-		entries = append(entries, e)
 	}
-	return slices.Clip(entries), nil
+	return entries, nil
+}
+
+// removeContainers forgets all clusters of containers, which are gone.
+func (s state) removeContainers() error {
+	dirs, err := os.ReadDir(s.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, dir := range dirs {
+		if s.hasContainers(dir.Name()) {
+			errs = append(errs, s.remove(dir.Name()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // entry reads what is kept of a cluster; the zero entry for one that this user did not start.
@@ -143,7 +170,6 @@ func (s state) entry(name string) entry {
 
 // hasContainers tells whether the folder is of a cluster of containers, which may be gone.
 func (s state) hasContainers(name string) bool {
-	content, err := os.ReadFile(filepath.Join(s.dir, name, entryFile))
-	var e entry
-	return err == nil && json.Unmarshal(content, &e) == nil && !e.InProcess
+	e := s.entry(name)
+	return e.Name != "" && !e.InProcess
 }

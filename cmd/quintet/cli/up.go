@@ -121,7 +121,7 @@ func (a *app) claim(ctx context.Context, e *entry) error {
 		return err
 	}
 	return a.state.exclusively(func() error {
-		entries, err := a.state.inProcess()
+		entries, err := a.state.living()
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (a *app) claim(ctx context.Context, e *entry) error {
 			return nil
 		}
 		e.Owner = self
-		return a.state.save(*e, nil)
+		return a.state.write(*e, nil)
 	})
 }
 
