@@ -316,7 +316,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: !l.config.beside(Node),
 		Resources: l.config.nodeResources, StopGrace: l.config.shutdown.stopGrace()}
 	if !l.config.hollow() {
-		l.nodeServices(f)
+		l.nodeServices(f, name)
 	}
 	member.Publish = l.publishes(name)
 	for _, m := range l.config.ofNode(name).Mounts {

@@ -27,7 +27,7 @@ func (l *layout) joinConfig() (join.NodeConfig, error) {
 	f := newFiles()
 	f.add("kubelet.yaml", append(l.kubeletConfiguration(anyNode),
 		"rotateCertificates: true\nserverTLSBootstrap: true\n"...), nil)
-	l.nodeServiceFiles(f)
+	l.nodeServiceFiles(f, anyNode)
 	f.userFiles(Node, l.config.files[Node])
 	args := append([]string{
 		"--kubeconfig=" + file(join.KubeletConf), "--bootstrap-kubeconfig=" + file(join.BootstrapConf),

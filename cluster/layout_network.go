@@ -47,20 +47,20 @@ func (c *config) nodeServices() []nodeService {
 
 // nodeServices adds the configuration of a node's processes other than the kubelet. node-init runs those that have a
 // kubeconfig.
-func (l *layout) nodeServices(f *files) {
+func (l *layout) nodeServices(f *files, name string) {
 	for _, service := range l.config.nodeServices() {
 		f.kubeconfig(string(service.component)+".conf", l, l.apiURL(Node), service.user)
 	}
-	l.nodeServiceFiles(f)
+	l.nodeServiceFiles(f, name)
 }
 
 // nodeServiceFiles are the configuration of a node's processes without their kubeconfigs.
-func (l *layout) nodeServiceFiles(f *files) {
+func (l *layout) nodeServiceFiles(f *files, name string) {
 	l.engineFiles(f)
 	for _, service := range l.config.nodeServices() {
 		f.arguments(string(service.component), l.config.args[service.component])
 		if service.component == KubeProxy {
-			f.add("kube-proxy.yaml", l.proxyConfiguration(l.files("")("kube-proxy.conf")), nil)
+			f.add("kube-proxy.yaml", l.proxyConfiguration(l.files(name)("kube-proxy.conf")), nil)
 		}
 	}
 }
