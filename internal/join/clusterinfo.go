@@ -15,11 +15,11 @@ import (
 // Reasons why a ConfigMap cluster-info is not trusted. The first may pass, the other two do not.
 var (
 	// ErrNotSigned: no signature by the token; it is new, unknown or expired, or may not sign.
-	ErrNotSigned = errors.New("not signed by the token")
+	ErrNotSigned = errors.New("cluster-info is not signed by the token")
 	// ErrSignature: the signature is of another secret, or the content was changed.
-	ErrSignature = errors.New("signed with another secret")
+	ErrSignature = errors.New("cluster-info is signed with another secret")
 	// ErrAuthority: the authority is not the one that was pinned.
-	ErrAuthority = errors.New("another authority")
+	ErrAuthority = errors.New("wrong authority")
 )
 
 // ClusterInfo is the ConfigMap by which nodes learn the cluster's authority, without its signatures: the controller
