@@ -19,6 +19,8 @@ type Info struct {
 	State     string    `json:"state"`
 	Status    string    `json:"status"`
 	Created   time.Time `json:"created"`
+	// Joined tells that it is a node which joined by a token.
+	Joined bool `json:"joined,omitempty"`
 }
 
 // List finds the members of a cluster of containers, or of all if name is empty.
@@ -31,7 +33,7 @@ func List(ctx context.Context, name string) ([]Info, error) {
 	for _, f := range found {
 		infos = append(infos, Info{
 			Cluster: f.Cluster, Member: f.Member, Component: Component(f.Component),
-			Image: f.Image, State: f.State, Status: f.Status, Created: f.Created,
+			Image: f.Image, State: f.State, Status: f.Status, Created: f.Created, Joined: f.Joined,
 		})
 	}
 	return infos, nil
@@ -72,6 +74,12 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 	if c.kubeconfig, err = servers[0].instance.ReadFile(ctx, adminConf); err != nil {
 		return nil, err
 	}
+	return c, c.connect()
+}
+
+// Connect takes hold of the API of a cluster by its kubeconfig, without any of its members: of one in another process.
+func Connect(name string, kubeconfig []byte) (*Cluster, error) {
+	c := &Cluster{config: newConfig(name), kubeconfig: kubeconfig}
 	return c, c.connect()
 }
 

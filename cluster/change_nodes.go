@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -136,17 +137,60 @@ func (c *Cluster) join(ctx context.Context, m *Member, config *config) error {
 // pods of the node are those of a machine that is gone, which controllers replace. The first node takes published ports
 // with it.
 func (c *Cluster) RemoveNode(ctx context.Context, i int) error {
+	return c.RemoveNamedNode(ctx, fmt.Sprintf("node-%d", i))
+}
+
+// RemoveNamedNode is RemoveNode of any node: one of the cluster's own, or one that joined by a token and whose
+// container is on the cluster's engine. Of one whose container was removed before, or is elsewhere, it removes the Node
+// object, unless the node is ready: it would come back.
+func (c *Cluster) RemoveNamedNode(ctx context.Context, name string) error {
+	if err := c.findJoined(ctx); err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	m := c.Node(i)
+	m := c.Member(name)
 	if m.missing != nil {
-		return m.missing
+		return c.removeObject(ctx, m)
+	}
+	if m.component != Node {
+		return fmt.Errorf("remove %s: it is no node", name)
 	}
 	if err := c.remove(ctx, m); err != nil {
 		return fmt.Errorf("remove %s: %w", m.name, err)
 	}
 	c.setMembers(slices.DeleteFunc(c.Members(), func(other *Member) bool { return other == m }))
 	return nil
+}
+
+// removeObject removes the Node object of a machine that is gone.
+func (c *Cluster) removeObject(ctx context.Context, m *Member) error {
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return m.missing
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", m.name, err)
+	}
+	if readyNode(node) {
+		return fmt.Errorf("remove %s: the node is ready, and its container is not of this Docker engine, or has no "+
+			"label of the cluster; end it first, and then remove the node again", m.name)
+	}
+	err = client.CoreV1().Nodes().Delete(ctx, m.name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func readyNode(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // remove ends a node first: a kubelet that runs would register it again.

@@ -187,6 +187,7 @@ func (l *layout) apiserver(name string) (backend.Member, *files) {
 		"--kubelet-client-key=" + file("pki/apiserver-kubelet-client.key"),
 		"--kubelet-certificate-authority=" + file("pki/ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
+		"--enable-bootstrap-token-auth=true",
 		"--requestheader-client-ca-file=" + file("pki/front-proxy-ca.crt"),
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
@@ -240,7 +241,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
 			"--kube-api-qps=1000", "--kube-api-burst=2000",
-		}),
+		}, l.config.controllersArg()),
 	}, l.ids.controllerFiles(l)
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"quintet.dev/quintet/cluster/internal/backend"
@@ -29,33 +30,44 @@ func (l *layout) apiBalancer(name string) (backend.Member, *files) {
 	return backend.Member{Program: "api-balancer", Port: apiserverPort, Args: args}, l.ids.balancerFiles()
 }
 
+// nodeService is a process of nodes other than the kubelet, and its user.
+type nodeService struct {
+	component Component
+	user      string
+}
+
+// nodeServices are those that nodes in containers run.
+func (c *config) nodeServices() []nodeService {
+	services := []nodeService{{Routes, proxyUser}, {KubeProxy, proxyUser}, {NetworkPolicy, policyUser},
+		{VolumeProvisioner, provisionerUser}}
+	return slices.DeleteFunc(services, func(s nodeService) bool {
+		return c.without[s.component] || s.component == KubeProxy && c.images[KubeProxy] != "" // it runs in pods
+	})
+}
+
 // nodeServices adds the configuration of a node's processes other than the kubelet. node-init runs those that have a
 // kubeconfig.
 func (l *layout) nodeServices(f *files, name string) {
-	file := l.files(name)
+	for _, service := range l.config.nodeServices() {
+		f.kubeconfig(string(service.component)+".conf", l, l.apiURL(Node), service.user)
+	}
+	l.nodeServiceFiles(f, name)
+}
+
+// nodeServiceFiles are the configuration of a node's processes without their kubeconfigs.
+func (l *layout) nodeServiceFiles(f *files, name string) {
 	l.engineFiles(f)
-	if !l.config.without[Routes] {
-		f.kubeconfig("node-routes.conf", l, l.apiURL(Node), proxyUser)
-		f.arguments("node-routes", l.config.args[Routes])
-	}
-	if !l.config.without[KubeProxy] && l.config.images[KubeProxy] == "" {
-		f.kubeconfig("kube-proxy.conf", l, l.apiURL(Node), proxyUser)
-		f.add("kube-proxy.yaml", l.proxyConfiguration(file("kube-proxy.conf")), nil)
-		f.arguments("kube-proxy", l.config.args[KubeProxy])
-	}
-	if !l.config.without[NetworkPolicy] {
-		f.kubeconfig("network-policy.conf", l, l.apiURL(Node), policyUser)
-		f.arguments("network-policy", l.config.args[NetworkPolicy])
-	}
-	if !l.config.without[VolumeProvisioner] {
-		f.kubeconfig(provisionerConf, l, l.apiURL(Node), provisionerUser)
-		f.arguments("volume-provisioner", l.config.args[VolumeProvisioner])
+	for _, service := range l.config.nodeServices() {
+		f.arguments(string(service.component), l.config.args[service.component])
+		if service.component == KubeProxy {
+			f.add("kube-proxy.yaml", l.proxyConfiguration(l.files(name)("kube-proxy.conf")), nil)
+		}
 	}
 }
 
 // cloudProvider is a machine of its own on the cluster's network: a router before the nodes.
 func (l *layout) cloudProvider(name string) (backend.Member, *files) {
-	args := []string{"--kubeconfig=" + l.files(name)("cloud-provider.conf")}
+	args := []string{"--kubeconfig=" + l.files(name)("cloud-provider.conf"), "--approve-kubelet-serving=true"}
 	for _, pool := range l.addressing.Pools() {
 		if l.config.family == DualStack || pool.Addr().Is4() == (l.config.family != IPv6) {
 			args = append(args, "--address-pool="+pool.String())

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/cloudprovider/approve"
 	"quintet.dev/quintet/components/cloudprovider/forward"
 	"quintet.dev/quintet/components/cloudprovider/kernel"
 	"quintet.dev/quintet/components/cloudprovider/service"
@@ -110,9 +111,19 @@ func (p *CloudProvider) control(ctx context.Context, path *forward.Path) error {
 	if err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	if p.config.ApproveKubeletServing {
+		approver, err := approve.New(approve.Config{Client: p.client.CertificatesV1().CertificateSigningRequests(),
+			Factory: factory, Clock: p.config.Clock})
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return approver.Run(ctx) })
+	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	return controller.Run(ctx)
+	group.Go(func() error { return controller.Run(ctx) })
+	return group.Wait()
 }
 
 // withoutManagedFields saves the memory of what is not read.

@@ -35,6 +35,8 @@ type Config struct {
 	KubeProxyPort uint16
 	// CheckPeriod is how often the health of a node is checked, CheckTimeout how long an answer may take.
 	CheckPeriod, CheckTimeout time.Duration
+	// ApproveKubeletServing has the provider approve the serving certificates of kubelets, for what is their node's.
+	ApproveKubeletServing bool
 	// Resync is how often the kernel's routes are compared without a cause.
 	Resync time.Duration
 
@@ -76,6 +78,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 		"Address of /healthz and /metrics; empty serves none.")
 	fs.Uint16Var(&c.KubeProxyPort, "kube-proxy-healthz-port", c.KubeProxyPort,
 		"Port of the health check of each node's kube-proxy.")
+	fs.BoolVar(&c.ApproveKubeletServing, "approve-kubelet-serving", c.ApproveKubeletServing,
+		"Approve requests of kubelets for serving certificates whose names and addresses are the node's.")
 	fs.DurationVar(&c.CheckPeriod, "check-period", c.CheckPeriod, "How often the health of each node is checked.")
 	fs.DurationVar(&c.CheckTimeout, "check-timeout", c.CheckTimeout,
 		"How long a node may take to answer a health check.")

@@ -61,6 +61,8 @@ func create(ctx context.Context, client kubernetes.Interface, object runtime.Obj
 		_, err = client.ResourceV1().DeviceClasses().Create(ctx, o, options)
 	case *discoveryv1.EndpointSlice:
 		_, err = client.DiscoveryV1().EndpointSlices(o.Namespace).Create(ctx, o, options)
+	case *rbacv1.Role:
+		_, err = client.RbacV1().Roles(o.Namespace).Create(ctx, o, options)
 	case *rbacv1.RoleBinding:
 		_, err = client.RbacV1().RoleBindings(o.Namespace).Create(ctx, o, options)
 	case *rbacv1.ClusterRole:

@@ -29,6 +29,9 @@ func CloudProviderRole(user string) []runtime.Object {
 	return role("system:cloud-provider", rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user},
 		rule("", []string{"services", "nodes"}, "get", "list", "watch"),
 		rule("", []string{"services/status"}, "patch"),
+		rule("certificates.k8s.io", []string{"certificatesigningrequests"}, "get", "list", "watch"),
+		rule("certificates.k8s.io", []string{"certificatesigningrequests/approval"}, "update"),
+		named("certificates.k8s.io", "signers", "kubernetes.io/kubelet-serving", "approve"),
 		rule("", []string{"events"}, "create", "patch", "update"))
 }
 

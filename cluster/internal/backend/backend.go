@@ -133,6 +133,26 @@ type Backend interface {
 	Release() error
 }
 
+// Joinable is a Backend whose clusters take nodes that it does not start.
+type Joinable interface {
+	// Attachment tells how such a node is to be started.
+	Attachment(ctx context.Context) (Attachment, error)
+	// Joined are the nodes that were started so, and whose containers are there, by the names of their Node objects.
+	Joined(ctx context.Context) ([]Instance, error)
+}
+
+// Attachment is how a container is started that becomes a node.
+type Attachment struct {
+	// Network is the name of the cluster's.
+	Network string
+	// Labels by which the container is found and removed with the cluster. The caller owns them.
+	Labels map[string]string
+	// RunFlags of `docker run` let it have containers of its own.
+	RunFlags []string
+	// Addressing of the cluster's members.
+	Addressing Addressing
+}
+
 // Placement is what must be known of a member before its arguments are: its name and the port to reach it.
 type Placement struct {
 	Name      string

@@ -22,6 +22,7 @@ type Found struct {
 	Status                            string // e.g. "Up 3 minutes"
 	Created                           time.Time
 	ID                                string
+	Joined                            bool // by a token
 }
 
 // List finds the members of one cluster, or of all if cluster is empty, sorted by cluster and member.
@@ -44,8 +45,18 @@ func List(ctx context.Context, cluster string) ([]Found, error) {
 		if _, claims := c.Labels[LabelClaim]; claims {
 			continue
 		}
+		member := c.Labels[LabelMember]
+		_, joined := c.Labels[LabelJoined]
+		if joined {
+			if member, err = joinedName(ctx, docker, c.ID); err != nil {
+				return nil, err
+			}
+		}
+		if member == "" {
+			continue // removed meanwhile
+		}
 		found = append(found, Found{
-			Cluster: c.Labels[LabelCluster], Member: c.Labels[LabelMember], Component: c.Labels[LabelComponent],
+			Cluster: c.Labels[LabelCluster], Member: member, Component: c.Labels[LabelComponent], Joined: joined,
 			Image: c.Image, State: string(c.State), Status: c.Status, Created: time.Unix(c.Created, 0), ID: c.ID,
 		})
 	}

@@ -9,6 +9,8 @@ const (
 	LabelOwner = "io.quintet.owner"
 	// LabelRun tells one start from others of the same cluster name.
 	LabelRun = "io.quintet.run"
+	// LabelJoined marks a node that joined by a token: its container was started by the user, under any name.
+	LabelJoined = "io.quintet.joined"
 	// LabelClaim marks the container that exists while a cluster is started; see Exclusively.
 	LabelClaim = "io.quintet.claim"
 )

@@ -69,6 +69,32 @@ func (m *Mixed) Prepare(ctx context.Context, members []backend.Placement) (backe
 	return m.both, err
 }
 
+// Attachment implements backend.Joinable.
+func (m *Mixed) Attachment(ctx context.Context) (backend.Attachment, error) {
+	joinable, ok := m.config.Outer.(backend.Joinable)
+	if !ok {
+		return backend.Attachment{}, backend.ErrUnsupported
+	}
+	attachment, err := joinable.Attachment(ctx)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.both.Addressing = attachment.Addressing
+	attachment.Addressing = m.both
+	return attachment, nil
+}
+
+// Joined implements backend.Joinable.
+func (m *Mixed) Joined(ctx context.Context) ([]backend.Instance, error) {
+	joinable, ok := m.config.Outer.(backend.Joinable)
+	if !ok {
+		return nil, nil
+	}
+	return joinable.Joined(ctx)
+}
+
 // of returns the back end that a member is on.
 func (m *Mixed) of(member string) backend.Backend {
 	m.mu.Lock()

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"quintet.dev/quintet/cmd/node-init/join"
 )
 
 const (
@@ -35,7 +37,7 @@ const usage = `node-init runs as the entry point of a node container:
   node-init stop|start|restart SERVICE  inside a running node: kubelet, kube-proxy, node-routes, dockerd or containerd
   node-init status                      services and their state
   node-init load                        load the archive of images that standard input is into the node's engine
-
+` + join.Usage + `
 The engine is dockerd, or with --container-runtime-endpoint or --runtime=cri among the flags, containerd. A service other
 than the kubelet and the engine runs where it has a kubeconfig: /etc/kubernetes/<service>.conf. Further arguments of it,
 and of the engine, stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
@@ -57,10 +59,32 @@ func Main(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return boot(ctx, args)
+	if len(args) > 0 && args[0] == "join" {
+		return joinCluster(ctx, args[1:])
+	}
+	return boot(ctx, args, nil)
 }
 
-func boot(ctx context.Context, kubeletArgs []string) error {
+// joinCluster boots a node that joins by a bootstrap token.
+func joinCluster(ctx context.Context, args []string) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	options, err := join.Parse(args, os.Getenv, hostname)
+	if err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	node := join.New(options, configDir, os.Stderr)
+	kubeletArgs, err := node.Prepare(ctx)
+	if err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	return boot(ctx, kubeletArgs, node)
+}
+
+// boot runs the node until ctx ends. joining is nil for a node that has all its credentials.
+func boot(ctx context.Context, kubeletArgs []string, joining *join.Node) error {
 	if err := prepareMounts(); err != nil {
 		return err
 	}
@@ -98,14 +122,12 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 			kubeletArgs = append(slices.Clone(kubeletArgs), "--resolv-conf="+file)
 		}
 	}
-	services, err := nodeServices(configDir, kubeletArgs)
-	if err != nil {
+	startServices := func() error { return supervisor.addServices(configDir, kubeletArgs) }
+	if err := startServices(); err != nil {
 		return err
 	}
-	for _, s := range services {
-		if err := supervisor.add(s); err != nil {
-			return err
-		}
+	if joining != nil {
+		go joining.Enrol(ctx, startServices)
 	}
 	grace, err := shutdownGrace(kubeletArgs)
 	if err != nil {
@@ -115,6 +137,23 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 		return err
 	}
 	supervisor.announceShutdown("kubelet", grace+stopGrace)
+	return nil
+}
+
+// addServices starts those of the node's services that have a kubeconfig and don't run.
+func (s *supervisor) addServices(dir string, kubeletArgs []string) error {
+	services, err := nodeServices(dir, kubeletArgs)
+	if err != nil {
+		return err
+	}
+	for _, service := range services {
+		if _, err := s.find(service.name); err == nil {
+			continue
+		}
+		if err := s.add(service); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

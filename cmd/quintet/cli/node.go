@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +15,9 @@ import (
 )
 
 func (a *app) node() *cobra.Command {
-	parent := &cobra.Command{Use: "node", Short: "Add nodes to a running cluster of containers, and remove them"}
-	parent.AddCommand(a.nodeAdd(), a.nodeRemove())
+	parent := &cobra.Command{Use: "node",
+		Short: "List the nodes of a running cluster of containers, add and remove them"}
+	parent.AddCommand(a.nodeList(), a.nodeAdd(), a.nodeRemove())
 	return parent
 }
 
@@ -63,22 +66,41 @@ func (a *app) nodeAdd() *cobra.Command {
 	return cmd
 }
 
-func (f nodeFlags) options() (cluster.NodeOptions, error) {
-	o := cluster.NodeOptions{Role: f.role, Labels: map[string]string{}, Args: f.args}
-	for _, label := range f.labels {
+// parseLabels reads the values of --label.
+func parseLabels(texts []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, label := range texts {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok {
-			return o, fmt.Errorf("--label %q: want KEY=VALUE, e.g. zone=a", label)
+			return nil, fmt.Errorf("--label %q: want KEY=VALUE, e.g. zone=a", label)
 		}
-		o.Labels[key] = value
+		labels[key] = value
 	}
-	for _, taint := range f.taints {
+	return labels, nil
+}
+
+// parseTaints reads the values of --taint.
+func parseTaints(texts []string) ([]corev1.Taint, error) {
+	var taints []corev1.Taint
+	for _, taint := range texts {
 		what, effect, ok := strings.Cut(taint, ":")
 		if !ok {
-			return o, fmt.Errorf("--taint %q: want KEY[=VALUE]:EFFECT, e.g. only=infra:NoSchedule", taint)
+			return nil, fmt.Errorf("--taint %q: want KEY[=VALUE]:EFFECT, e.g. only=infra:NoSchedule", taint)
 		}
 		key, value, _ := strings.Cut(what, "=")
-		o.Taints = append(o.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return taints, nil
+}
+
+func (f nodeFlags) options() (cluster.NodeOptions, error) {
+	o := cluster.NodeOptions{Role: f.role, Args: f.args}
+	var err error
+	if o.Labels, err = parseLabels(f.labels); err != nil {
+		return o, err
+	}
+	if o.Taints, err = parseTaints(f.taints); err != nil {
+		return o, err
 	}
 	for _, mount := range f.mounts {
 		parts := strings.Split(mount, ":")
@@ -113,32 +135,76 @@ func parsePort(text string) (cluster.PortMapping, error) {
 		Protocol: corev1.Protocol(strings.ToUpper(protocol))}, nil
 }
 
-func (a *app) nodeRemove() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove NODE...",
-		Short: "Remove nodes: their containers and their Node objects; nothing is drained",
-		Example: `  quintet node remove node-2
-  quintet kubectl drain node-3 --ignore-daemonsets && quintet node remove node-3`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			var numbers []int
-			for _, name := range names {
-				n, err := strconv.Atoi(strings.TrimPrefix(name, "node-"))
-				if err != nil {
-					return fmt.Errorf("no node is called %q; they are called node-1, node-2 and so on", name)
-				}
-				numbers = append(numbers, n)
-			}
+func (a *app) nodeList() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List nodes, and where each comes from",
+		Long: `List nodes, and where each comes from: cluster, made by quintet up or node add; joined, by a token, in a
+container of this Docker engine; elsewhere, without a container here.`,
+		Example: `  quintet node list
+  quintet node list --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			for _, n := range numbers {
-				if err := c.RemoveNode(cmd.Context(), n); err != nil {
+			nodes, err := c.Nodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(output, nodes, func() error {
+				table := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', 0)
+				fmt.Fprintln(table, "NAME\tSTATUS\tORIGIN\tCONTAINER")
+				for _, node := range nodes {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", node.Name, nodeStatus(node), node.Origin,
+						cmp.Or(node.Container, "-"))
+				}
+				return table.Flush()
+			})
+		},
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func nodeStatus(node cluster.NodeInfo) string {
+	switch {
+	case node.Ready:
+		return "Ready"
+	case node.Registered:
+		return "NotReady"
+	default:
+		return "not registered"
+	}
+}
+
+func (a *app) nodeRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NODE...",
+		Short: "Remove nodes: their containers and their Node objects; nothing is drained",
+		Long: `Remove nodes: their containers and their Node objects. Nothing is drained. Nodes that joined by a token
+are removed with their containers where those are of this Docker engine. Where a container is gone already, the Node
+object goes.`,
+		Example: `  quintet node remove node-2
+  quintet kubectl drain node-3 --ignore-daemonsets && quintet node remove node-3`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			c, err := a.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for _, name := range names {
+				if _, err := strconv.Atoi(name); err == nil {
+					name = "node-" + name
+				}
+				if err := c.RemoveNamedNode(cmd.Context(), name); err != nil {
 					return err
 				}
-				fmt.Fprintf(a.err, "node-%d is gone.\n", n)
+				fmt.Fprintf(a.err, "%s is gone.\n", name)
 			}
 			return nil
 		},

@@ -90,9 +90,10 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		"name of the cluster; may be left out where there is only one")
 	root.AddCommand(a.verbs()...)
 	root.AddCommand(a.disturbances()...)
-	root.AddCommand(a.up(), a.down(), a.node(), a.export(), a.status(), a.kubeconfig(), a.load(), a.snapshot(),
-		a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(), a.faults(), a.score(),
-		a.watch(), a.assets(), a.conformance(), a.matrix(), a.report(), a.bench(), a.version())
+	root.AddCommand(a.up(), a.down(), a.node(), a.token(), a.joinCommand(), a.export(), a.status(), a.kubeconfig(),
+		a.load(), a.snapshot(), a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(),
+		a.faults(), a.score(), a.watch(), a.assets(), a.conformance(), a.matrix(), a.report(), a.bench(),
+		a.version())
 	a.addCompletion(root)
 	return root
 }
