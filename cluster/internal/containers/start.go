@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/internal/clockfile"
 )
 
 // createTimeout bounds the creation and start of one container.
@@ -99,6 +101,7 @@ func (c *Containers) containerConfig(m backend.Member, published []backend.Publi
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
 	config := &container.Config{
 		Image: m.Image, Cmd: m.Args, Labels: labels, Volumes: map[string]struct{}{}, ExposedPorts: network.PortSet{},
+		Env: []string{clockfile.Env + "=" + path.Join(rootDir, "clock")},
 	}
 	for _, dir := range m.Data {
 		if m.DataSize == 0 {
