@@ -73,7 +73,8 @@ func New(c Config) *InProcess {
 
 // Prepare makes a directory for files and reserves the members' ports.
 func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (backend.Addressing, error) {
-	dir, err := os.MkdirTemp("", "quintet-"+b.config.Cluster+"-")
+	removeStale(os.TempDir())
+	dir, err := makeDir(os.TempDir(), b.config.Cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -76,8 +76,8 @@ func TestMergedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{out: &safeBuffer{}, err: &safeBuffer{}, state: s}
-	if err := a.mergeKubeconfig(t.Context(), chosen{name: "x"}, s.kubeconfig("x")); err != nil {
-		t.Fatal(err)
+	if got, err := a.mergeKubeconfig(t.Context(), chosen{name: "x"}, s.kubeconfig("x")); err != nil || got != into {
+		t.Fatalf("%q, %v", got, err)
 	}
 	config, err := clientcmd.LoadFromFile(into)
 	if err != nil || config.AuthInfos["quintet-x"].Token != "t" {
@@ -130,6 +130,14 @@ func TestVerbsOfMembers(t *testing.T) {
 		if err := a.carryOut(ctx, c, verbs[name], []string{"node"}); err == nil ||
 			strings.Count(err.Error(), "not supported") != 2 {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := areNodes(c, []int{1, 2}); err != nil {
+		t.Error(err)
+	}
+	for want, numbers := range map[string][]int{"has no node node-7": {1, 7}, "named twice": {2, 2}} {
+		if err := areNodes(c, numbers); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", numbers, err)
 		}
 	}
 	if err := a.carryOut(ctx, c, verbs["start"], []string{"node-1", "kubelet"}); err == nil ||

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,6 +136,9 @@ func (a *app) nodeRemove() *cobra.Command {
 				return err
 			}
 			defer c.Close()
+			if err := areNodes(c, numbers); err != nil {
+				return err
+			}
 			for _, n := range numbers {
 				if err := c.RemoveNode(cmd.Context(), n); err != nil {
 					return err
@@ -143,4 +148,23 @@ func (a *app) nodeRemove() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// areNodes checks that there are nodes of these numbers, and that none is named twice, before one is removed.
+func areNodes(c *cluster.Cluster, numbers []int) error {
+	left := map[string]bool{}
+	for _, m := range c.Component(cluster.Node).Members {
+		left[m.Name()] = true
+	}
+	for i, n := range numbers {
+		name := fmt.Sprintf("node-%d", n)
+		switch {
+		case slices.Contains(numbers[:i], n):
+			return fmt.Errorf("%s is named twice", name)
+		case !left[name]:
+			return fmt.Errorf("cluster %s has no node %s; it has %v; nothing is removed", c.Name(), name,
+				slices.Sorted(maps.Keys(left)))
+		}
+	}
+	return nil
 }

@@ -94,5 +94,6 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(), a.faults(), a.score(),
 		a.watch(), a.assets(), a.conformance(), a.matrix(), a.report(), a.bench(), a.version())
 	a.addCompletion(root)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	return root
 }
