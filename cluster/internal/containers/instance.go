@@ -81,7 +81,7 @@ func (i *instance) Pause(ctx context.Context) error {
 	case !state.Running:
 		return i.wrap("pause", errNotRunning)
 	}
-	_, err := i.docker.ContainerPause(ctx, i.id, client.ContainerPauseOptions{})
+	_, err = i.docker.ContainerPause(ctx, i.id, client.ContainerPauseOptions{})
 	return i.wrap("pause", err)
 }
 
@@ -95,7 +95,7 @@ func (i *instance) Unpause(ctx context.Context) error {
 	case !state.Paused:
 		return nil
 	}
-	_, err := i.docker.ContainerUnpause(ctx, i.id, client.ContainerUnpauseOptions{})
+	_, err = i.docker.ContainerUnpause(ctx, i.id, client.ContainerUnpauseOptions{})
 	return i.wrap("unpause", err)
 }
 
