@@ -57,7 +57,7 @@ func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (b
 		return nil, fmt.Errorf("start %s: %w", m.Name, err)
 	}
 	if _, err := c.docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, err), removeContainer(ctx, c.docker, id))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, c.explain(err)), removeContainer(ctx, c.docker, id))
 	}
 	return &instance{docker: c.docker, name: m.Name, id: id}, nil
 }
@@ -163,11 +163,14 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 		host.DeviceCgroupRules = []string{"c 10:200 rwm"} // /dev/net/tun
 	}
 	if m.Network == backend.NetworkRouter {
-		host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
+		c.unmask(host) // it sets the sysctls of its own network
 	}
 	limitResources(host, m.Resources)
 	if m.Machine {
 		p.apply(host)
+		if !p.full {
+			c.unmask(host)
+		}
 	}
 	return host
 }
