@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStaleDirs: what a process that was killed left is removed; what is of this process, or of nobody, stays.
+// TestStaleDirs: what a process that was killed left is removed; what is of this process, or has no owner, stays.
 func TestStaleDirs(t *testing.T) {
 	const child = "QUINTET_TEST_LEAVES_DIR"
 	if parent := os.Getenv(child); parent != "" {
