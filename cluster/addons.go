@@ -65,6 +65,11 @@ func (s *start) deployAddons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if config.from != nil && len(config.names(MetricsServer)) > 0 {
+		if err := s.forgetMetrics(ctx, client); err != nil {
+			return err
+		}
+	}
 	if err := addons.Apply(ctx, client, objects); err != nil || len(config.names(MetricsServer)) == 0 {
 		return err
 	}

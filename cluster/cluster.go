@@ -54,8 +54,9 @@ type Cluster struct {
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
-	ids      *identities // nil until they are needed, in a cluster that Open took hold of
-	changing sync.Mutex  // held while nodes are added and removed
+	ids        *identities // nil until they are needed, in a cluster that Open took hold of; guarded by loadingIDs
+	loadingIDs sync.Mutex  // not held while changing is waited for
+	changing   sync.Mutex  // held while nodes are added and removed
 
 	mu      sync.RWMutex
 	members []*Member // etcd first, nodes last; guarded by mu

@@ -114,8 +114,9 @@ func TestConfigMistakes(t *testing.T) {
 		head + "crds: [none.yaml]": ":3: crds[0]: CRDs: stat ",
 		head +
 			"imageArchives: [none.tar]": ":3: imageArchives[0]: image archive: stat ",
-		head + "faults: none.yaml":  ":3: faults: open ",
-		head + "faults: {seeds: 3}": ":3: faults: ",
+		head + "faults: none.yaml":                         ":3: faults: open ",
+		head + "faults: {seeds: 3}":                        ":3: faults.seeds: there is no such field",
+		head + "faults:\n  rules:\n  - fault: {status: 1}": ":5: faults.rules[0].fault.status: 1 is no",
 		head +
 			"kubeconfig: {file: x}": ":3: kubeconfig.file: nothing is merged without merge",
 		head +

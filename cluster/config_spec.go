@@ -115,7 +115,7 @@ func (n *nodesSpec) DecodeYAML(d *strictyaml.Decoder, path string, node *yaml.No
 // faultsSpec is the name of a file with a plan, or a plan.
 type faultsSpec struct {
 	file string
-	plan []byte
+	plan *faults.Plan
 }
 
 // DecodeYAML implements strictyaml.Unmarshaler.
@@ -124,11 +124,8 @@ func (f *faultsSpec) DecodeYAML(d *strictyaml.Decoder, path string, node *yaml.N
 		d.Value(path, node, &f.file)
 		return
 	}
-	content, err := yaml.Marshal(node)
-	if err != nil {
-		d.Fail(path, node, "%w", err)
-	}
-	f.plan = content
+	f.plan = &faults.Plan{}
+	d.Value(path, node, f.plan)
 }
 
 // settings are the options that the file asks for. Paths in it are relative to dir.
@@ -177,10 +174,8 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 		more, bad := s.Components[name].settings(name, dir, d)
 		settings, errs = append(settings, more...), append(errs, bad...)
 	}
-	plan, err := s.Faults.read(dir)
-	if err != nil {
-		errs = append(errs, d.At("faults", err))
-	}
+	plan, bad := s.Faults.read(dir, "faults", d)
+	errs = append(errs, bad...)
 	add(plan != nil, "faults", func() Option { return WithFaults(*plan) })
 	if s.Kubeconfig != nil {
 		s.Kubeconfig.File = within(dir, s.Kubeconfig.File)
@@ -226,20 +221,28 @@ func (f fileSpec) read(dir string) ([]byte, error) {
 	}
 }
 
-// read returns nil if there is no plan.
-func (f faultsSpec) read(dir string) (*faults.Plan, error) {
-	content := f.plan
+// read returns nil if there is no plan. path is the field's.
+func (f faultsSpec) read(dir, path string, d *strictyaml.Decoder) (*faults.Plan, []error) {
 	if f.file != "" {
-		var err error
-		if content, err = os.ReadFile(within(dir, f.file)); err != nil {
-			return nil, err
+		file := within(dir, f.file)
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, []error{d.At(path, err)}
 		}
+		plan, err := faults.Load(file, content)
+		if err != nil {
+			return nil, []error{d.At(path, err)}
+		}
+		return &plan, nil
 	}
-	if content == nil {
+	if f.plan == nil {
 		return nil, nil
 	}
-	plan, err := faults.Load(content)
-	return &plan, err
+	var errs []error
+	for _, m := range f.plan.Mistakes() {
+		errs = append(errs, d.At(path+"."+m.Path, m.Err))
+	}
+	return f.plan, errs
 }
 
 func (n nodeSpec) options(dir string) NodeOptions {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	registration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
@@ -56,6 +57,15 @@ func (s *start) registerMetrics(ctx context.Context) error {
 		return err
 	}
 	return addons.RegisterMetrics(ctx, client, s.layout.metricsOptions())
+}
+
+// forgetMetrics removes what leads to the metrics server of the cluster that this one goes on from.
+func (s *start) forgetMetrics(ctx context.Context, client kubernetes.Interface) error {
+	apis, err := registration.NewForConfig(s.cluster.rest)
+	if err != nil {
+		return err
+	}
+	return addons.ForgetMetrics(ctx, client, apis)
 }
 
 func (s *start) metricsReady(ctx context.Context) error {

@@ -124,12 +124,12 @@ func (m *Member) Kill(ctx context.Context) error {
 	return m.do(func(i backend.Instance) error { return i.Kill(ctx) })
 }
 
-// Pause freezes the member: its connections stay open, and nothing answers.
+// Pause freezes the member: its connections stay open, and nothing answers. One that is paused stays so.
 func (m *Member) Pause(ctx context.Context) error {
 	return m.do(func(i backend.Instance) error { return i.Pause(ctx) })
 }
 
-// Unpause ends Pause.
+// Unpause ends Pause, if the member is paused.
 func (m *Member) Unpause(ctx context.Context) error {
 	return m.do(func(i backend.Instance) error { return i.Unpause(ctx) })
 }

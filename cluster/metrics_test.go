@@ -144,6 +144,40 @@ func TestMetricsServerAtAddresses(t *testing.T) {
 	}
 }
 
+// TestMetricsServerOfFork: a fork's metrics are those of its own nodes, though its objects led to the other's server.
+func TestMetricsServerOfFork(t *testing.T) {
+	c, _ := started(t, WithNodes(1), WithMetricsServer())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	fork, err := c.Fork(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := fork.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := c.Stop(ctx); err != nil { // so that it can't answer for the fork
+		t.Fatal(err)
+	}
+	apis, err := registration.NewForConfig(fork.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := apis.APIServices().Get(ctx, addons.MetricsAPIService, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := fork.addressing.Port("metrics-server-0", metricsPort)
+	if port := service.Spec.Service.Port; port == nil || int(*port) != own {
+		t.Errorf("it is registered at port %v; the server's is %d", port, own)
+	}
+	if err := fork.WaitMetrics(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // busy checks the usage of the pod.
 func busy(pod *metricsv1beta1.PodMetrics) error {
 	if len(pod.Containers) != 1 || pod.Window.Duration <= 0 {

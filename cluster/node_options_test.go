@@ -111,7 +111,7 @@ func TestBadNodesAndFiles(t *testing.T) {
 		"ports of node-2: host port 5/tcp is taken by the ports of node-1": {WithNode(NodeOptions{Ports: []PortMapping{{1, 5,
 			"", ""}}}),
 			WithNode(NodeOptions{Ports: []PortMapping{{1, 5, "TCP", ""}}})},
-		"ports of node-1: host port 5/tcp is taken by the published port": {WithPublishedPort(5, 6),
+		"ports of node-1: host port 5/tcp is taken by the published port": {WithPublishedPort(5, 30006),
 			WithNode(NodeOptions{Ports: []PortMapping{{1, 5, "", ""}}})},
 		`file "/tmp/x" of kube-apiserver: want a path below`:   {WithFile(APIServer, "/tmp/x", nil)},
 		`file "/etc/kubernetes/../x" of kube-apiserver: want`:  {WithFile(APIServer, "/etc/kubernetes/../x", nil)},

@@ -3,6 +3,11 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // check refuses options that exclude each other or that nothing would come of.
@@ -141,9 +146,34 @@ func (c *config) checkContainers() error {
 	case len(c.publish) > 0 && !c.hasPodNetwork():
 		return fmt.Errorf("published ports: %s", c.whyMissing(KubeProxy))
 	}
+	if err := c.checkNodePorts(); err != nil {
+		return err
+	}
 	for _, component := range []Component{NetworkPolicy, VolumeProvisioner} {
 		if _, ok := c.images[component]; ok {
 			return fmt.Errorf("image of %s: it is a process of the nodes; leave it out and deploy another one", component)
+		}
+	}
+	return nil
+}
+
+// checkNodePorts refuses published ports that no Service can have.
+func (c *config) checkNodePorts() error {
+	const flag = "--service-node-port-range="
+	text := "30000-32767" // https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport
+	for _, arg := range c.args[APIServer] {
+		if given, ok := strings.CutPrefix(arg, flag); ok {
+			text = given
+		}
+	}
+	ports, err := utilnet.ParsePortRange(text)
+	if err != nil {
+		return nil // which the API server says
+	}
+	for _, host := range slices.Sorted(maps.Keys(c.publish)) {
+		if node := c.publish[host]; !ports.Contains(node) {
+			return fmt.Errorf("published port %d:%d: node ports are %s (%s); NodeOptions.Ports publishes any port of a node",
+				host, node, ports, strings.TrimSuffix(flag, "="))
 		}
 	}
 	return nil

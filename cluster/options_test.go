@@ -45,6 +45,9 @@ func TestOptionsThatNothingWouldComeOf(t *testing.T) {
 		{"it has no image", []Option{containers, WithImage(Scheduler, "mine:dev"), WithScheduler()}},
 
 		{"store memory", []Option{containers, WithStore(Memory)}},
+		{"published port 80:80: node ports are 30000-32767", []Option{containers, WithPublishedPort(80, 80)}},
+		{"published port 80:30080: node ports are 80-90", []Option{containers, WithPublishedPort(80, 30080),
+			WithArgs(APIServer, "--service-node-port-range=80-90")}},
 		{"published ports", []Option{containers, WithNodes(0), WithPublishedPort(8080, 30080)}},
 		{"published ports", []Option{containers, Without(Node), WithPublishedPort(8080, 30080)}},
 		{"3 nodes: it is left out", []Option{containers, WithNodes(3), Without(Node)}},
@@ -93,7 +96,7 @@ func TestOptionsOfEachRung(t *testing.T) {
 		"in process, etcd": {InProcess(), WithStore(EmbeddedEtcd), WithArgs(Etcd, "--x")},
 		"API server alone": {InProcess(), WithNodes(0), Without(ControllerManager), Without(Scheduler)},
 		"containers": {WithNodes(2), WithImage(Scheduler, "x"), WithArgs(KubeProxy, "--x"), Detached(),
-			WithPublishedPort(1, 2)},
+			WithPublishedPort(1, 30002), WithArgs(APIServer, "--x")},
 		"high availability": {WithAPIServers(3), WithEtcdMembers(3), WithImage(APIBalancer, "x"),
 			WithIPFamily(DualStack)},
 		"without what it has": {WithNodes(0), Without(KubeProxy), WithoutDNS(), Without(Etcd)},

@@ -46,8 +46,8 @@ func (c *Cluster) signer(ctx context.Context) (*certs.Authority, error) {
 // identities are the cluster's: those of client certificates and service accounts are kept by API servers, for
 // processes that did not start the cluster.
 func (c *Cluster) identities(ctx context.Context) (*identities, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	c.loadingIDs.Lock()
+	defer c.loadingIDs.Unlock()
 	if c.ids != nil {
 		return c.ids, nil
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,26 @@ func TestUsers(t *testing.T) {
 	}
 	if _, err := c.AddUser(t.Context(), ""); err == nil {
 		t.Error("a user without a name")
+	}
+}
+
+// TestAddUserWhileNodesChange: a user is added at once, whatever nodes do.
+func TestAddUserWhileNodesChange(t *testing.T) {
+	c, _ := started(t, WithNodes(0))
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	added := make(chan error, 1)
+	go func() {
+		_, err := c.AddUser(t.Context(), "jane")
+		added <- err
+	}()
+	select {
+	case err := <-added:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for nodes to be added")
 	}
 }
 

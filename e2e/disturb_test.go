@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/cluster"
@@ -71,7 +72,25 @@ func TestDisturbedParts(t *testing.T) {
 
 	undo = heal(w.ShiftClock(t.Context(), w.Component(cluster.ControllerManager).Members[0], 24*time.Hour))
 	undo()
-	_, err := w.ShiftClock(t.Context(), server, time.Hour)
+	_, err := w.ShiftClock(t.Context(), etcd, time.Hour)
+	w.Expect(err).To(MatchError(cluster.ErrUnsupported))
+
+	undo = heal(w.ShiftClock(t.Context(), server, 20*365*24*time.Hour))
+	_, err = request(waitTimeout)
+	w.Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "a write with a certificate that ended: %v", err)
+	undo()
+	works()
+
+	renewed := func() time.Duration {
+		lease, err := w.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "node-1", metav1.GetOptions{})
+		w.must(err, "get the node's Lease")
+		return time.Until(lease.Spec.RenewTime.Time)
+	}
+	undo = heal(w.ShiftClock(t.Context(), w.Node(1), 5*time.Hour))
+	w.Eventually(renewed).Should(BeNumerically(">", 4*time.Hour), "the kubelet renews in its time")
+	undo()
+	w.Eventually(renewed).Should(BeNumerically("<", time.Minute), "and in real time after that")
+	_, err = w.FillDisk(t.Context(), w.Node(1), 0)
 	w.Expect(err).To(MatchError(cluster.ErrUnsupported))
 	w.Expect(w.List(t)).NotTo(ContainElement(ContainSubstring("fault")), "injectors that are left")
 }

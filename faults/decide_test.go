@@ -128,7 +128,7 @@ func TestTimesAndOrder(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	p, err := Load([]byte(`
+	p, err := Load("plan.yaml", []byte(`
 seed: 7
 rules:
 - name: conflicts
@@ -143,23 +143,29 @@ rules:
 		t.Errorf("%+v, %v", p, err)
 	}
 	for text, want := range map[string]string{
-		"rules: [{fault: {}}]":                                         "rules[0] (rule 0): fault: set one of",
-		"rules: [{name: a, fault: {status: 200}}]":                     "rules[0] (a): fault.status: 200",
-		"rules: [{fault: {status: 500}, probability: 2}]":              "probability: 2",
+		"seed: 1\nrules:\n- fault: {}": "plan.yaml:3: rules[0].fault: set one of",
+		"rules:\n- {name: a, fault: {cut: true}}\n- fault:\n    delay: 1s\n    status: 200": "plan.yaml:5: " +
+			"rules[1].fault.status: 200",
+		"rules: [{fault: {status: 500}, probability: 2}]":              "rules[0].probability: 2",
+		"rules: [{fault: {status: 500}, probability: .nan}]":           "rules[0].probability: NaN",
 		"rules: [{fault: {status: 500}, times: -1}]":                   "times: -1",
 		"rules: [{fault: {status: 500, cut: true}}]":                   "more than one of",
 		"rules: [{fault: {status: 500, retryAfter: 1}}]":               "fault.retryAfter",
 		"rules: [{fault: {loseReply: true, after: 1}}]":                "fault.after",
-		"rules: [{fault: {delay: -1s}}]":                               "delay and stall",
-		"rules: [{fault: {cut: true, spread: -1}}]":                    "after and spread",
-		"rules: [{fault: {cut: true}, match: {users: ['[']}}]":         "match.users",
-		"rules: [{fault: {cut: true}, matches: {users: [a]}}]":         `unknown field`,
+		"rules: [{fault: {delay: -1s}}]":                               "fault.delay: -1s",
+		"rules: [{fault: {delay: 3}}]":                                 "plan.yaml:1: rules[0].fault.delay: want",
+		"rules: [{fault: {delay: soon}}]":                              "plan.yaml:1: rules[0].fault.delay: ",
+		"rules: [{fault: {stall: 2h}}]":                                "fault.stall: 2h",
+		"rules: [{fault: {cut: true, spread: -1}}]":                    "fault.spread: -1",
+		"rules: [{fault: {cut: true}, match: {users: ['[']}}]":         "rules[0].match.users[0]",
+		"rules:\n- fault: {cut: true}\n  matches: {users: [a]}":        "plan.yaml:3: rules[0].matches: there is no such field",
 		"rules: [{fault: {cut: true}, match: {verbs: [updat]}}]":       `match.verbs: "updat" is none of get`,
 		"rules: [{fault: {cut: true}, match: {verbs: [get]}}]":         "strikes watches only",
 		"rules: [{fault: {loseReply: true}, match: {verbs: [watch]}}]": "strikes no watches",
-		"seed: many": "seed",
+		"rules: []\nseed: many":                                        "plan.yaml:2: seed: want a whole number",
+		"seed: -1":                                                     "plan.yaml:1: seed: want a whole number of at least 0",
 	} {
-		if _, err := Load([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load("plan.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -81,7 +81,7 @@ func (f *Filter) serve(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return // the client is gone
 		}
-		plan, err := Load(text)
+		plan, err := Load("plan", text)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

@@ -7,7 +7,6 @@
 package faults
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,7 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/internal/strictyaml"
 )
 
 // Plan is a seed and the rules that it decides about.
@@ -101,47 +101,74 @@ func (f Fault) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Load reads a plan from YAML or JSON. Errors name the rule and the field.
-func Load(text []byte) (Plan, error) {
+// Load reads a plan from YAML or JSON. Errors name the file, the line and the field of each mistake.
+func Load(file string, text []byte) (Plan, error) {
 	var p Plan
-	if err := yaml.UnmarshalStrict(bytes.TrimSpace(text), &p); err != nil {
+	document, err := strictyaml.Decode(file, text, &p)
+	if err != nil {
 		return p, err
 	}
-	return p, p.Validate()
+	var errs []error
+	for _, m := range p.Mistakes() {
+		errs = append(errs, document.At(m.Path, m.Err))
+	}
+	return p, errors.Join(errs...)
+}
+
+// Mistake is what is wrong with one field of a plan.
+type Mistake struct {
+	Path string // e.g. rules[0].fault.status
+	Err  error
+}
+
+// Mistakes are the first of each rule.
+func (p Plan) Mistakes() []Mistake {
+	var mistakes []Mistake
+	for i, r := range p.Rules {
+		if field, err := r.validate(); err != nil {
+			mistakes = append(mistakes, Mistake{Path: fmt.Sprintf("rules[%d].%s", i, field), Err: err})
+		}
+	}
+	return mistakes
 }
 
 // Validate checks the rules.
 func (p Plan) Validate() error {
 	var errs []error
-	for i, r := range p.Rules {
-		if err := r.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("rules[%d] (%s): %w", i, r.name(i), err))
-		}
+	for _, m := range p.Mistakes() {
+		errs = append(errs, fmt.Errorf("%s: %w", m.Path, m.Err))
 	}
 	return errors.Join(errs...)
 }
 
 func (r Rule) name(i int) string { return cmp.Or(r.Name, fmt.Sprintf("rule %d", i)) }
 
-func (r Rule) validate() error {
-	if r.Probability < 0 || r.Probability > 1 {
-		return fmt.Errorf("probability: %v is not between 0 and 1", r.Probability)
+// validate returns the field that is wrong, if one is.
+func (r Rule) validate() (field string, err error) {
+	if !(r.Probability >= 0 && r.Probability <= 1) {
+		return "probability", fmt.Errorf("%v is not between 0 and 1", r.Probability)
 	}
 	if r.Times < 0 {
-		return fmt.Errorf("times: %d is below 0", r.Times)
+		return "times", fmt.Errorf("%d is below 0", r.Times)
 	}
-	for field, patterns := range map[string][]string{"users": r.Match.Users, "verbs": r.Match.Verbs,
-		"resources": r.Match.Resources, "namespaces": r.Match.Namespaces, "names": r.Match.Names} {
-		for _, pattern := range patterns {
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"users", r.Match.Users}, {"verbs", r.Match.Verbs}, {"resources", r.Match.Resources},
+		{"namespaces", r.Match.Namespaces}, {"names", r.Match.Names}} {
+		for i, pattern := range list.patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return fmt.Errorf("match.%s: %q: %w", field, pattern, err)
+				return fmt.Sprintf("match.%s[%d]", list.field, i), fmt.Errorf("%q: %w", pattern, err)
 			}
 		}
 	}
 	if err := r.validateVerbs(); err != nil {
-		return err
+		return "match.verbs", err
 	}
-	return r.Fault.validate()
+	if field, err := r.Fault.validate(); err != nil {
+		return strings.TrimSuffix("fault."+field, "."), err
+	}
+	return "", nil
 }
 
 // verbs are those of requests for resources.
@@ -151,21 +178,22 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 func (r Rule) validateVerbs() error {
 	for _, pattern := range r.Match.Verbs {
 		if !slices.ContainsFunc(verbs, func(verb string) bool { return one([]string{pattern}, verb) }) {
-			return fmt.Errorf("match.verbs: %q is none of %s", pattern, strings.Join(verbs, ", "))
+			return fmt.Errorf("%q is none of %s", pattern, strings.Join(verbs, ", "))
 		}
 	}
 	if r.Fault.ofWatches() && !one(r.Match.Verbs, "watch") {
-		return errors.New("match.verbs: the fault strikes watches only, which are not among them")
+		return errors.New("the fault strikes watches only, which are not among them")
 	}
 	if r.Fault.LoseReply && !slices.ContainsFunc(verbs, func(verb string) bool {
 		return verb != "watch" && one(r.Match.Verbs, verb)
 	}) {
-		return errors.New("match.verbs: loseReply strikes no watches, and there is no other verb")
+		return errors.New("loseReply strikes no watches, and there is no other verb")
 	}
 	return nil
 }
 
-func (f Fault) validate() error {
+// validate returns the field that is wrong; "" is the fault as a whole.
+func (f Fault) validate() (field string, err error) {
 	kinds := 0
 	for _, set := range []bool{f.Status != 0, f.LoseReply, f.Cut, f.Stall.Duration > 0, f.Duplicate} {
 		if set {
@@ -174,22 +202,26 @@ func (f Fault) validate() error {
 	}
 	switch {
 	case kinds > 1:
-		return errors.New("fault: more than one of status, loseReply, cut, stall and duplicate")
+		return "", errors.New("more than one of status, loseReply, cut, stall and duplicate")
 	case kinds == 0 && f.Delay.Duration == 0:
-		return errors.New("fault: set one of delay, status, loseReply, cut, stall and duplicate")
-	case f.Delay.Duration < 0 || f.Stall.Duration < 0 || f.Stall.Duration > time.Hour || f.Delay.Duration > time.Hour:
-		return errors.New("fault: delay and stall must be between 0 and 1h")
+		return "", errors.New("set one of delay, status, loseReply, cut, stall and duplicate")
+	case f.Delay.Duration < 0 || f.Delay.Duration > time.Hour:
+		return "delay", fmt.Errorf("%v is not between 0 and 1h", f.Delay.Duration)
+	case f.Stall.Duration < 0 || f.Stall.Duration > time.Hour:
+		return "stall", fmt.Errorf("%v is not between 0 and 1h", f.Stall.Duration)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599 || http.StatusText(f.Status) == ""):
-		return fmt.Errorf("fault.status: %d is no HTTP status of an error", f.Status)
+		return "status", fmt.Errorf("%d is no HTTP status of an error", f.Status)
 	case f.RetryAfter < 0, f.RetryAfter > 0 && f.Status != http.StatusTooManyRequests &&
 		f.Status != http.StatusServiceUnavailable:
-		return errors.New("fault.retryAfter: it goes with the status 429 or 503")
-	case f.After < 0 || f.Spread < 0:
-		return errors.New("fault: after and spread must not be below 0")
+		return "retryAfter", errors.New("it goes with the status 429 or 503")
+	case f.After < 0:
+		return "after", fmt.Errorf("%d is below 0", f.After)
+	case f.Spread < 0:
+		return "spread", fmt.Errorf("%d is below 0", f.Spread)
 	case f.After+f.Spread > 0 && !f.ofWatches():
-		return errors.New("fault.after: it goes with status, cut, stall and duplicate")
+		return "after", errors.New("it goes with status, cut, stall and duplicate")
 	}
-	return nil
+	return "", nil
 }
 
 // matches tells whether a request is one of those that the rule is for.

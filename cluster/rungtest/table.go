@@ -63,6 +63,7 @@ func table() []row {
 		{name: "AddUser", cluster: components, effect: addsUser},
 		{name: "AddNode", cluster: components, effect: addsNode},
 		{name: "WithScheduler", cluster: components, options: []cluster.Option{cluster.WithScheduler()}, effect: schedules},
+		{name: "ShiftClock", cluster: components, effect: shiftsClocks},
 		{name: "kill and restart", cluster: components, effect: killsScheduler},
 		{name: "WithFaults", cluster: programs, options: []cluster.Option{cluster.WithFaults(faults.Plan{})},
 			effect: failsRequests},
@@ -321,6 +322,42 @@ func bindsToLast(ctx context.Context, t *testing.T, _ *cluster.Cluster, client k
 		createPod(ctx, t, client, name)
 		if pod := runs(ctx, t, client, name); pod.Spec.NodeName != "node-2" {
 			t.Errorf("%s is on %s", name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// shiftsClocks has API servers date what they create, and forget that when it is healed.
+func shiftsClocks(ctx context.Context, t *testing.T, c *cluster.Cluster, client kubernetes.Interface) {
+	const by = 20 * time.Minute // tokens and Leases of an hour outlive it
+	dated := func(want time.Duration) {
+		t.Helper()
+		made, err := client.CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "dated-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(made.CreationTimestamp.Time); (off - want).Abs() > by/2 {
+			t.Errorf("dated %v from now, want %v", off, want)
+		}
+	}
+	var heals []cluster.Heal
+	for _, m := range c.Component(cluster.APIServer).Members {
+		heal, err := c.ShiftClock(ctx, m, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heals = append(heals, heal)
+	}
+	dated(by)
+	for _, heal := range heals {
+		if err := heal(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	dated(0)
+	for _, m := range c.Component(cluster.Etcd).Members {
+		if _, err := c.ShiftClock(ctx, m, by); !errors.Is(err, cluster.ErrUnsupported) {
+			t.Errorf("etcd: %v", err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/balancer"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 )
 
@@ -18,6 +19,7 @@ func main() {
 			"--certificate-authority=/etc/kubernetes/pki/ca.crt",
 		Config: config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "api-balancer")
 			b, err := balancer.New(*config)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/cloudprovider"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -19,6 +20,7 @@ func main() {
 		Example: "  cloud-provider --kubeconfig=/etc/kubernetes/cloud-provider.conf --address-pool=10.213.0.192/26",
 		Config:  config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "cloud-provider")
 			p, err := cloudprovider.New(*config)
 			if err != nil {
 				return err

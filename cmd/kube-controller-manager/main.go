@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/controllers"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 )
 
@@ -18,6 +19,7 @@ func main() {
 			"10.244.0.0/16",
 		Config: &config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "kube-controller-manager")
 			manager, err := controllers.New(config)
 			if err != nil {
 				return err

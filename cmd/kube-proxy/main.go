@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/proxy"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -19,6 +20,7 @@ func main() {
 		Example: "  kube-proxy --config=/etc/kubernetes/kube-proxy.yaml --hostname-override=node-1",
 		Config:  config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "kube-proxy")
 			p, err := proxy.New(*config)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/scheduler"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 )
 
@@ -17,6 +18,7 @@ func main() {
 		Example: "kube-scheduler --kubeconfig=/etc/kubernetes/scheduler.conf",
 		Config:  config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "kube-scheduler")
 			s, err := scheduler.New(*config)
 			if err != nil {
 				return err

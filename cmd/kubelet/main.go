@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/kubelet"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -20,6 +21,7 @@ func main() {
 		Example: "  kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=node-1",
 		Config:  config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "kubelet")
 			k, err := kubelet.New(*config)
 			if err != nil {
 				return err

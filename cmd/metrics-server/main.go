@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/metricsserver"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -20,6 +21,7 @@ func main() {
 			"--kubelet-use-node-status-port",
 		Config: config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "metrics-server")
 			m, err := metricsserver.New(*config)
 			if err != nil {
 				return err

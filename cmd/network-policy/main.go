@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/policy"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -24,6 +25,7 @@ func main() {
   curl http://127.0.0.1:10260/healthz http://127.0.0.1:10260/metrics`,
 		Config: config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "network-policy")
 			p, err := policy.New(*config)
 			if err != nil {
 				return err

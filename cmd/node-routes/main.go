@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/routes"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 )
 
@@ -17,6 +18,7 @@ func main() {
 		Example: "  node-routes --kubeconfig=/etc/kubernetes/node-routes.conf --hostname-override=node-1",
 		Config:  config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "node-routes")
 			r, err := routes.New(*config)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/components/provisioner"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -20,6 +21,7 @@ func main() {
   volume-provisioner --kubeconfig=/etc/kubernetes/volume-provisioner.conf --hostname-override=node-1 --volume-dir=/data`,
 		Config: config,
 		Run: func(ctx context.Context) error {
+			config.Clock = clockfile.Clock(ctx, "volume-provisioner")
 			p, err := provisioner.New(*config)
 			if err != nil {
 				return err

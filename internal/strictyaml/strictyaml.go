@@ -4,6 +4,7 @@ package strictyaml
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,7 @@ type Decoder struct {
 }
 
 // Decode decodes a file of one document into the struct that into points to: fields by their json tags, structs,
-// pointers, slices, maps of strings, strings, integers and booleans. All errors are returned, joined.
+// pointers, slices, maps of strings, strings, numbers, booleans, and what JSON has as strings. All errors are returned, joined.
 func Decode(file string, content []byte, into any) (*Decoder, error) {
 	d := &Decoder{file: file, lines: map[string]int{}}
 	reader := yaml.NewDecoder(bytes.NewReader(content))
@@ -102,6 +103,10 @@ func (d *Decoder) value(path string, node *yaml.Node, v reflect.Value) {
 	}
 	if custom, ok := v.Addr().Interface().(Unmarshaler); ok {
 		custom.DecodeYAML(d, path, node)
+		return
+	}
+	if text, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		d.text(path, node, text)
 		return
 	}
 	switch v.Kind() {
@@ -176,21 +181,42 @@ func (d *Decoder) list(path string, node *yaml.Node, v reflect.Value) {
 	}
 }
 
+// text decodes a string into a value that JSON has as one, such as a duration.
+func (d *Decoder) text(path string, node *yaml.Node, into json.Unmarshaler) {
+	var content string
+	before := len(d.errs)
+	d.scalar(path, node, reflect.ValueOf(&content).Elem())
+	if len(d.errs) > before {
+		return
+	}
+	quoted, err := json.Marshal(content)
+	if err == nil {
+		err = into.UnmarshalJSON(quoted)
+	}
+	if err != nil {
+		d.Fail(path, node, "%w", err)
+	}
+}
+
 func (d *Decoder) scalar(path string, node *yaml.Node, v reflect.Value) {
-	wants := map[reflect.Kind]string{reflect.String: "!!str", reflect.Int: "!!int", reflect.Bool: "!!bool"}
+	wants := map[reflect.Kind]string{reflect.String: "!!str", reflect.Int: "!!int", reflect.Uint64: "!!int",
+		reflect.Float64: "!!float", reflect.Bool: "!!bool"}
 	want, ok := wants[v.Kind()]
 	if !ok {
 		panic(fmt.Sprintf("strictyaml: %s: no YAML is decoded into %s", path, v.Type()))
 	}
 	switch {
-	case node.Kind == yaml.ScalarNode && node.Tag == want:
+	case node.Kind == yaml.ScalarNode && v.Kind() == reflect.Uint64 && strings.HasPrefix(node.Value, "-"):
+		d.Fail(path, node, "want a whole number of at least 0, got %s", node.Value)
+	case node.Kind == yaml.ScalarNode && (node.Tag == want || want == "!!float" && node.Tag == "!!int"):
 		if err := node.Decode(v.Addr().Interface()); err != nil {
 			d.Fail(path, node, "%w", err)
 		}
 	case node.Kind == yaml.ScalarNode && want == "!!str":
 		d.Fail(path, node, "want a string, got %s %s; put it into quotes", kind(node), node.Value)
 	default:
-		names := map[string]string{"!!str": "a string", "!!int": "a whole number", "!!bool": "true or false"}
+		names := map[string]string{"!!str": "a string", "!!int": "a whole number", "!!float": "a number",
+			"!!bool": "true or false"}
 		d.Fail(path, node, "want %s, got %s", names[want], kind(node))
 	}
 }

@@ -2,11 +2,14 @@ package strictyaml
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type spec struct {
@@ -16,6 +19,9 @@ type spec struct {
 	Map   map[string]string `json:"map"`
 	List  []inner           `json:"list"`
 	Some  oneOrMany         `json:"some"`
+	Seed  uint64            `json:"seed"`
+	Part  float64           `json:"part"`
+	Wait  metav1.Duration   `json:"wait"`
 }
 
 type inner struct {
@@ -36,10 +42,12 @@ func (o *oneOrMany) DecodeYAML(d *Decoder, path string, node *yaml.Node) {
 
 func TestDecode(t *testing.T) {
 	var got spec
-	_, err := Decode("f", []byte("name: x\ncount: 3\non: true\nmap: {k: v}\nlist:\n- &e {a: b}\n- *e\n- \nsome: [p, q]\n"),
+	_, err := Decode("f", []byte("name: x\ncount: 3\non: true\nmap: {k: v}\nlist:\n- &e {a: b}\n- *e\n- \nsome: [p, q]\n"+
+		"seed: 18446744073709551615\npart: 1\nwait: 2s\n"),
 		&got)
 	three := 3
-	want := spec{"x", &three, true, map[string]string{"k": "v"}, []inner{{"b"}, {"b"}, {}}, oneOrMany{"p", "q"}}
+	want := spec{"x", &three, true, map[string]string{"k": "v"}, []inner{{"b"}, {"b"}, {}}, oneOrMany{"p", "q"},
+		math.MaxUint64, 1, metav1.Duration{Duration: 2 * time.Second}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -47,10 +55,11 @@ func TestDecode(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for content, want := range map[string]string{
-		"":                              "f: the file is empty",
-		"name: a\n---\nname: b":         "f: there is more than one document",
-		"- a":                           "f:1: want a mapping (KEY: VALUE), got a list",
-		"name: x\nnam: y":               "f:2: nam: there is no such field; there are name, count, on, map, list, some",
+		"":                      "f: the file is empty",
+		"name: a\n---\nname: b": "f: there is more than one document",
+		"- a":                   "f:1: want a mapping (KEY: VALUE), got a list",
+		"name: x\nnam: y": "f:2: nam: there is no such field; there are name, count, on, map, list, some, " +
+			"seed, part, wait",
 		"name: x\n\nname: y":            "f:3: name: it is given twice, first in line 1",
 		"name: 1":                       "f:1: name: want a string, got the number 1; put it into quotes",
 		"count: x":                      "f:1: count: want a whole number, got a string",
@@ -62,6 +71,10 @@ func TestMistakes(t *testing.T) {
 		"list: x":                       "f:1: list: want a list, got a string",
 		"list:\n- a: b\n- a: b\n  c: d": "f:4: list[1].c: there is no such field; there are a",
 		"some:\n- a\n- 1":               "f:3: some[1]: want a string",
+		"seed: -1":                      "f:1: seed: want a whole number of at least 0, got -1",
+		"part: much":                    "f:1: part: want a number, got a string",
+		"wait: 2":                       "f:1: wait: want a string, got the number 2",
+		"wait: soon":                    "f:1: wait: time: invalid duration",
 		"name: [":                       "f: yaml: line 1",
 	} {
 		_, err := Decode("f", []byte(content), &spec{})

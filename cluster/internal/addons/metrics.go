@@ -2,6 +2,7 @@ package addons
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	registration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -134,6 +136,32 @@ func RegisterMetrics(ctx context.Context, client registration.APIServicesGetter,
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// ForgetMetrics removes the registration and the Service of a metrics server that MetricsServerObjects and
+// RegisterMetrics led to, for one at other addresses. A Service with a selector is a deployed server's, and all stays.
+func ForgetMetrics(ctx context.Context, client kubernetes.Interface, apis registration.APIServicesGetter) error {
+	services := client.CoreV1().Services(metav1.NamespaceSystem)
+	service, err := services.Get(ctx, MetricsServer, metav1.GetOptions{})
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if len(service.Spec.Selector) > 0 {
+		return nil
+	}
+	slices := client.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem)
+	return errors.Join(
+		ignoreNotFound(apis.APIServices().Delete(ctx, MetricsAPIService, metav1.DeleteOptions{})),
+		ignoreNotFound(services.Delete(ctx, MetricsServer, metav1.DeleteOptions{})),
+		slices.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+			LabelSelector: discoveryv1.LabelServiceName + "=" + MetricsServer}))
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -38,6 +38,7 @@ type Containers struct {
 	config   Config
 	docker   *testcontainers.DockerClient
 	provider *testcontainers.DockerProvider
+	podman   string // its version; empty for another engine
 
 	mu         sync.Mutex
 	networkID  string
@@ -62,11 +63,15 @@ func New(ctx context.Context, c Config) (*Containers, error) {
 	if err != nil {
 		return nil, err
 	}
+	podman, err := podmanVersion(ctx, docker)
+	if err != nil {
+		return nil, errors.Join(err, docker.Close())
+	}
 	provider, err := newProvider()
 	if err != nil {
 		return nil, errors.Join(err, docker.Close())
 	}
-	return &Containers{config: c, docker: docker, provider: provider, members: map[string]place{}}, nil
+	return &Containers{config: c, docker: docker, provider: provider, podman: podman, members: map[string]place{}}, nil
 }
 
 // Prepare makes the network and reserves addresses and ports.

@@ -133,7 +133,11 @@ func ensureImage(ctx context.Context, docker *testcontainers.DockerClient, provi
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	if err := provider.PullImage(ctx, ref); err != nil {
+	err = provider.PullImage(ctx, ref)
+	if err == nil {
+		_, err = docker.ImageInspect(ctx, ref) // Podman tells of a failure in what it streams, where nothing looks
+	}
+	if err != nil {
 		return fmt.Errorf("the Docker engine has no image %s, and can't pull it: build or pull it first (Quintet's own: "+
 			"quintet images build): %w",
 			ref, err)

@@ -29,6 +29,9 @@ type instance struct {
 	id     string
 }
 
+// errNotRunning is what the engine says in other words of a container that can't be paused.
+var errNotRunning = errors.New("it does not run; start it first")
+
 func (i *instance) Name() string { return i.name }
 
 func (i *instance) Start(ctx context.Context) error {
@@ -69,12 +72,30 @@ func (i *instance) waitStopped(ctx context.Context) error {
 }
 
 func (i *instance) Pause(ctx context.Context) error {
-	_, err := i.docker.ContainerPause(ctx, i.id, client.ContainerPauseOptions{})
+	state, err := i.State(ctx)
+	switch {
+	case err != nil:
+		return err
+	case state.Paused:
+		return nil
+	case !state.Running:
+		return i.wrap("pause", errNotRunning)
+	}
+	_, err = i.docker.ContainerPause(ctx, i.id, client.ContainerPauseOptions{})
 	return i.wrap("pause", err)
 }
 
 func (i *instance) Unpause(ctx context.Context) error {
-	_, err := i.docker.ContainerUnpause(ctx, i.id, client.ContainerUnpauseOptions{})
+	state, err := i.State(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !state.Running:
+		return i.wrap("unpause", errNotRunning)
+	case !state.Paused:
+		return nil
+	}
+	_, err = i.docker.ContainerUnpause(ctx, i.id, client.ContainerUnpauseOptions{})
 	return i.wrap("unpause", err)
 }
 

@@ -40,8 +40,6 @@ func (p privileges) apply(host *container.HostConfig) {
 	host.CapAdd = []string{"ALL"}
 	host.CapDrop = []string{"SYS_RESOURCE"}
 	host.SecurityOpt = []string{"seccomp=unconfined", "apparmor=unconfined"}
-	// The CLI's systempaths=unconfined: no path of /proc and /sys is hidden or read-only.
-	host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{}
 	host.DeviceCgroupRules = []string{"a *:* rwm"}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/internal/clockfile"
 )
 
 // createTimeout bounds the creation and start of one container.
@@ -55,7 +57,7 @@ func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (b
 		return nil, fmt.Errorf("start %s: %w", m.Name, err)
 	}
 	if _, err := c.docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, err), removeContainer(ctx, c.docker, id))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, c.explain(err)), removeContainer(ctx, c.docker, id))
 	}
 	return &instance{docker: c.docker, name: m.Name, id: id}, nil
 }
@@ -99,6 +101,7 @@ func (c *Containers) containerConfig(m backend.Member, published []backend.Publi
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
 	config := &container.Config{
 		Image: m.Image, Cmd: m.Args, Labels: labels, Volumes: map[string]struct{}{}, ExposedPorts: network.PortSet{},
+		Env: []string{clockfile.Env + "=" + path.Join(rootDir, "clock")},
 	}
 	for _, dir := range m.Data {
 		if m.DataSize == 0 {
@@ -160,11 +163,14 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 		host.DeviceCgroupRules = []string{"c 10:200 rwm"} // /dev/net/tun
 	}
 	if m.Network == backend.NetworkRouter {
-		host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
+		c.unmask(host) // it sets the sysctls of its own network
 	}
 	limitResources(host, m.Resources)
 	if m.Machine {
 		p.apply(host)
+		if !p.full {
+			c.unmask(host)
+		}
 	}
 	return host
 }

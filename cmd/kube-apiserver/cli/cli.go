@@ -12,6 +12,7 @@ import (
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/faults"
+	"quintet.dev/quintet/internal/clockfile"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
@@ -39,7 +40,7 @@ func Main(beside Beside) int {
 		Example: "  kube-apiserver --storage-backend=memory --client-ca-file=ca.crt --authorization-mode=Node,RBAC",
 		Config:  config,
 		Run: func(ctx context.Context) error {
-			config.Filter = config.injection.Filter()
+			config.Filter, config.Clock = config.injection.Filter(), clockfile.Clock(ctx, "kube-apiserver")
 			server, err := apiserver.New(config.Config)
 			if err != nil {
 				return err

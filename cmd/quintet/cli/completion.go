@@ -31,6 +31,9 @@ func (a *app) addCompletion(root *cobra.Command) {
 	for _, v := range lifecycle() {
 		args[v.name] = a.completeMembers
 	}
+	for _, name := range []string{"delay", "lose", "cut", "fill-disk", "shift-clock"} {
+		args[name] = a.completeMembers
+	}
 	mustComplete(root, "name", a.completeClusters)
 	visit(root, func(cmd *cobra.Command) {
 		if complete, ok := args[cmd.Name()]; ok && cmd.ValidArgsFunction == nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ import (
 // disturbance is a fault between the parts of a cluster, which lasts as long as the command.
 type disturbance struct {
 	use, short, example string
-	members             int // the first arguments, which name members
+	members             int // how many members the arguments name; 0: any number of members and components
 	begin               func(ctx context.Context, c *cluster.Cluster, members []*cluster.Member) (cluster.Heal, error)
 }
 
@@ -60,12 +61,60 @@ func (a *app) disturbances() []*cobra.Command {
 			return c.FillDisk(ctx, m[0], left.Value())
 		}})
 	fill.Flags().StringVar(&free, "free", "0", "what is left of the disk")
-	return []*cobra.Command{delay, lose, cut, fill}
+
+	var shift time.Duration
+	shiftClock := a.disturb(&disturbance{use: "shift-clock MEMBER|COMPONENT...",
+		short: "Put the clocks of members forward or back",
+		example: "  quintet shift-clock kube-scheduler --by +2h --for 30s        # all schedulers\n" +
+			"  quintet shift-clock node-1 --by -15m",
+		begin: func(ctx context.Context, c *cluster.Cluster, m []*cluster.Member) (cluster.Heal, error) {
+			return shiftClocks(ctx, c, m, shift)
+		}})
+	shiftClock.Flags().DurationVar(&shift, "by", time.Hour, "how far forward, or back if it is negative")
+	return []*cobra.Command{delay, lose, cut, fill, shiftClock}
+}
+
+// shiftClocks shifts all clocks or none.
+func shiftClocks(ctx context.Context, c *cluster.Cluster, members []*cluster.Member,
+	by time.Duration) (cluster.Heal, error) {
+	var heals []cluster.Heal
+	heal := func(ctx context.Context) error {
+		var errs []error
+		for _, heal := range heals {
+			errs = append(errs, heal(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, m := range members {
+		healOne, err := c.ShiftClock(ctx, m, by)
+		if err != nil {
+			healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			return nil, errors.Join(err, heal(healing))
+		}
+		heals = append(heals, healOne)
+	}
+	return heal, nil
+}
+
+// named are the members that the arguments name.
+func (d *disturbance) named(c *cluster.Cluster, args []string) ([]*cluster.Member, error) {
+	if d.members == 0 {
+		return meant(c, args)
+	}
+	var members []*cluster.Member
+	for _, name := range args {
+		members = append(members, c.Member(name))
+	}
+	return members, nil
 }
 
 func (a *app) disturb(d *disturbance) *cobra.Command {
 	var lasting time.Duration
 	cmd := &cobra.Command{Use: d.use, Short: d.short, Example: d.example, Args: cobra.ExactArgs(d.members)}
+	if d.members == 0 {
+		cmd.Args = cobra.MinimumNArgs(1)
+	}
 	cmd.Flags().DurationVar(&lasting, "for", 0, "how long it lasts; 0 is until the command is interrupted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if lasting < 0 {
@@ -76,9 +125,9 @@ func (a *app) disturb(d *disturbance) *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		var members []*cluster.Member
-		for _, name := range args {
-			members = append(members, c.Member(name))
+		members, err := d.named(c, args)
+		if err != nil {
+			return err
 		}
 		heal, err := d.begin(cmd.Context(), c, members)
 		if err != nil {

@@ -85,9 +85,9 @@ func readPlan(file string) (faults.Plan, error) {
 	if err != nil {
 		return faults.Plan{}, err
 	}
-	plan, err := faults.Load(text)
+	plan, err := faults.Load(file, text)
 	if err != nil {
-		return plan, fmt.Errorf("%s: %w", file, err)
+		return plan, err
 	}
 	if len(plan.Rules) == 0 {
 		return plan, fmt.Errorf("%s: rules: there are none; quintet faults --help shows a plan", file)

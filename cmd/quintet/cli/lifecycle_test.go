@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,8 +77,8 @@ func TestMergedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{out: &safeBuffer{}, err: &safeBuffer{}, state: s}
-	if err := a.mergeKubeconfig(t.Context(), chosen{name: "x"}, s.kubeconfig("x")); err != nil {
-		t.Fatal(err)
+	if got, err := a.mergeKubeconfig(t.Context(), chosen{name: "x"}, s.kubeconfig("x")); err != nil || got != into {
+		t.Fatalf("%q, %v", got, err)
 	}
 	config, err := clientcmd.LoadFromFile(into)
 	if err != nil || config.AuthInfos["quintet-x"].Token != "t" {
@@ -132,6 +133,15 @@ func TestVerbsOfMembers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if names, err := nodeNames(ctx, c, []string{"1", "node-2"}); err != nil || !slices.Equal(names, []string{"node-1", "node-2"}) {
+		t.Errorf("the names of nodes: %v, %v", names, err)
+	}
+	for want, given := range map[string][]string{"has no node node-7": {"1", "7"}, "named twice": {"2", "node-2"},
+		"has no node master": {"master"}} {
+		if _, err := nodeNames(ctx, c, given); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", given, err)
+		}
+	}
 	if err := a.carryOut(ctx, c, verbs["start"], []string{"node-1", "kubelet"}); err == nil ||
 		!strings.Contains(err.Error(), `neither a member nor a component "kubelet"`) || runs("node-1") {
 		t.Errorf("an unknown name: %v", err)
@@ -168,7 +178,6 @@ func TestLifecycleMistakesAreNamed(t *testing.T) {
 		{"node add --taint a", "--taint \"a\""},
 		{"node add --mount a", "--mount \"a\""},
 		{"node add --port a:b", "--port \"a:b\""},
-		{"node remove master", "no node is called \"master\""},
 		{"--name absent pause node-1", `no cluster "absent" runs`},
 		{"--name absent export logs x", `no cluster "absent" runs`},
 	} {

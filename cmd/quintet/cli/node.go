@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -197,10 +199,11 @@ object goes.`,
 				return err
 			}
 			defer c.Close()
+			names, err := nodeNames(cmd.Context(), c, names)
+			if err != nil {
+				return err
+			}
 			for _, name := range names {
-				if _, err := strconv.Atoi(name); err == nil {
-					name = "node-" + name
-				}
 				if err := c.RemoveNamedNode(cmd.Context(), name); err != nil {
 					return err
 				}
@@ -209,4 +212,30 @@ object goes.`,
 			return nil
 		},
 	}
+}
+
+// nodeNames gives the full names of nodes, of which numbers are short forms. That they exist, and that none is named twice,
+// is checked before one is removed.
+func nodeNames(ctx context.Context, c *cluster.Cluster, given []string) ([]string, error) {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var known, out []string
+	for _, node := range nodes {
+		known = append(known, node.Name)
+	}
+	for _, name := range given {
+		if _, err := strconv.Atoi(name); err == nil {
+			name = "node-" + name
+		}
+		switch {
+		case slices.Contains(out, name):
+			return nil, fmt.Errorf("%s is named twice", name)
+		case !slices.Contains(known, name):
+			return nil, fmt.Errorf("cluster %s has no node %s; it has %v; nothing is removed", c.Name(), name, known)
+		}
+		out = append(out, name)
+	}
+	return out, nil
 }

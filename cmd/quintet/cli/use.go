@@ -38,7 +38,10 @@ func (a *app) kubeconfig() *cobra.Command {
 				return err
 			}
 			if merge {
-				return a.mergeKubeconfig(cmd.Context(), c, file)
+				file, err = a.mergeKubeconfig(cmd.Context(), c, file)
+				if err != nil || !path {
+					return err
+				}
 			}
 			if path {
 				_, err = fmt.Fprintln(a.out, file)
@@ -51,7 +54,7 @@ func (a *app) kubeconfig() *cobra.Command {
 	cmd.Flags().BoolVar(&merge, "merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
-	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content")
+	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content; with --merge, of the file that has the context")
 	return cmd
 }
 
@@ -71,30 +74,31 @@ func (a *app) printKubeconfig(file, output string) error {
 	})
 }
 
-// mergeKubeconfig merges a cluster's kubeconfig, which is in file, and remembers where to take it out again.
-func (a *app) mergeKubeconfig(ctx context.Context, c chosen, file string) error {
+// mergeKubeconfig merges a cluster's kubeconfig, which is in file, remembers where to take it out again, and returns
+// where it is.
+func (a *app) mergeKubeconfig(ctx context.Context, c chosen, file string) (into string, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
-	into := kubeconfig.DefaultFile()
+	into = kubeconfig.DefaultFile()
 	e := a.state.entry(c.name)
 	if e.Merged != "" && e.Merged != into {
 		if err := cluster.UnmergeKubeconfig(ctx, e.Merged, c.name); err != nil {
-			return err
+			return "", err
 		}
 	}
 	e.Name, e.Merged = c.name, into
 	if err := a.state.save(e, nil); err != nil {
-		return err
+		return "", err
 	}
 	if err := kubeconfig.Merge(ctx, into, cluster.ContextName(c.name), content); err != nil {
-		return err
+		return "", err
 	}
 	fmt.Fprintf(a.err, "%s has the context %s, which is the current one.\n", into, cluster.ContextName(c.name))
-	return nil
+	return into, nil
 }
 
 func (a *app) logs() *cobra.Command {

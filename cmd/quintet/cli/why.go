@@ -49,30 +49,12 @@ whatever the answer; --output json has the state for programs.`,
   quintet why pod/web-0 --kubeconfig other.conf --output json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, config, err := a.target(cmd.Context(), f.kubeconfig)
+			name, config, err := a.target(cmd.Context(), f.kubeconfig)
 			if err != nil {
 				return err
 			}
 			config.Timeout = f.timeout
-			c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
-			if err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				return a.whyAll(cmd.Context(), c, f)
-			}
-			obj, err := named(config, f.namespace, args)
-			if err != nil {
-				return err
-			}
-			answer, err := why.Of(cmd.Context(), c, obj)
-			if err != nil {
-				return err
-			}
-			return a.print(f.output, answer, func() error {
-				_, err := fmt.Fprintln(a.out, answer)
-				return err
-			})
+			return a.whySilent(cmd.Context(), a.runWhy(cmd.Context(), config, f, args), name, config)
 		},
 	}
 	fs := cmd.Flags()
@@ -81,6 +63,28 @@ whatever the answer; --output json has the state for programs.`,
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for each answer of the API server")
 	outputFlag(cmd, &f.output)
 	return cmd
+}
+
+func (a *app) runWhy(ctx context.Context, config *rest.Config, f whyFlags, args []string) error {
+	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return a.whyAll(ctx, c, f)
+	}
+	obj, err := named(config, f.namespace, args)
+	if err != nil {
+		return err
+	}
+	answer, err := why.Of(ctx, c, obj)
+	if err != nil {
+		return err
+	}
+	return a.print(f.output, answer, func() error {
+		_, err := fmt.Fprintln(a.out, answer)
+		return err
+	})
 }
 
 // named is the object that arguments name, as kubectl's do: KIND NAME or KIND/NAME, where KIND is a kind, a resource

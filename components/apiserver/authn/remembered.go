@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	cryptox509 "crypto/x509"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 	"weak"
@@ -41,10 +42,17 @@ type shown struct {
 
 type verified struct {
 	response *authenticator.Response // shared: not to be changed
-	until    time.Time
+	// All certificates of the chains are valid from from until until.
+	from, until time.Time
 }
 
 func newRemembered(verify x509.VerifyOptionFunc, owner x509.UserConversionFunc, clk clock.PassiveClock) *remembered {
+	given := verify
+	verify = func() (cryptox509.VerifyOptions, bool) { // in the server's time
+		options, ok := given()
+		options.CurrentTime = clk.Now()
+		return options, ok
+	}
 	certificates := x509.NewDynamic(verify, owner)
 	return &remembered{x509: group.NewAuthenticatedGroupAdder(certificates), verify: verify, clock: clk}
 }
@@ -88,7 +96,8 @@ func (m *remembered) recall(key shown, roots *cryptox509.CertPool) *authenticato
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	v, ok := m.known[key]
-	if !ok || m.roots != roots || m.clock.Now().After(v.until) {
+	now := m.clock.Now()
+	if !ok || m.roots != roots || now.Before(v.from) || now.After(v.until) {
 		return nil
 	}
 	return v.response
@@ -106,12 +115,11 @@ func (m *remembered) remember(key shown, options cryptox509.VerifyOptions, state
 	if err != nil {
 		return
 	}
-	until := chains[0][0].NotAfter
+	v := verified{response: response, from: chains[0][0].NotBefore, until: chains[0][0].NotAfter}
 	for _, chain := range chains {
 		for _, c := range chain {
-			if c.NotAfter.Before(until) {
-				until = c.NotAfter
-			}
+			v.from = slices.MaxFunc([]time.Time{v.from, c.NotBefore}, time.Time.Compare)
+			v.until = slices.MinFunc([]time.Time{v.until, c.NotAfter}, time.Time.Compare)
 		}
 	}
 	m.mu.Lock()
@@ -120,5 +128,5 @@ func (m *remembered) remember(key shown, options cryptox509.VerifyOptions, state
 		m.known = map[shown]verified{}
 		m.roots = options.Roots
 	}
-	m.known[key] = verified{response: response, until: until}
+	m.known[key] = v
 }

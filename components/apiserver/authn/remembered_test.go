@@ -78,11 +78,16 @@ func TestRemembered(t *testing.T) {
 	trusted = true
 	ask("bob")
 	before := verified
-	clk.SetTime(shown.PeerCertificates[0].NotAfter.Add(time.Second))
-	ask("bob")
-	if verified != before+1 {
-		t.Error("a certificate that has ended is not verified again")
+	for _, invalid := range []time.Time{shown.PeerCertificates[0].NotAfter.Add(time.Second),
+		shown.PeerCertificates[0].NotBefore.Add(-time.Second)} {
+		clk.SetTime(invalid)
+		ask("")
 	}
+	if verified != before+2 {
+		t.Error("a certificate that is not valid at the server's time is not verified again")
+	}
+	clk.SetTime(time.Now())
+	ask("bob")
 }
 
 func pool(t *testing.T, pem []byte) *x509.CertPool {
