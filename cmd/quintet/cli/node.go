@@ -199,7 +199,7 @@ object goes.`,
 				return err
 			}
 			defer c.Close()
-			names, err := nodeNames(cmd.Context(), c, names)
+			names, err = nodeNames(cmd.Context(), c, names)
 			if err != nil {
 				return err
 			}
