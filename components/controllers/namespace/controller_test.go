@@ -78,7 +78,7 @@ func TestConditionTexts(t *testing.T) {
 			but("NamespaceDeletionDiscoveryFailure True DiscoveryFailed down")},
 		"a strange group": {outcome{parsing: []string{"what is that"}},
 			but("NamespaceDeletionGroupVersionParsingFailure True GroupVersionParsingFailed what is that")},
-		"only pods left": {outcome{pods: true}, allWell},
+		"only pods left": {outcome{pods: 2}, allWell},
 	} {
 		if got := show(conditions(nil, &c.o, metav1.Time{})); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
