@@ -31,6 +31,10 @@ type Options struct {
 	Nodes int
 	// PodsPerNode run on each of those.
 	PodsPerNode int
+	// Until is the last fraction of those nodes that is measured: 1/8, 1/4, 1/2 or whole; "" is whole.
+	Until string
+	// Profiles is a folder that CPU profiles of clusters of hollow nodes are written into; "" is none.
+	Profiles string
 	// Only picks sections by name; nil picks all.
 	Only *regexp.Regexp
 	// Progress gets a line per section.

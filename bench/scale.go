@@ -2,20 +2,12 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -35,6 +27,15 @@ var fractions = []struct {
 	name string
 	of   int
 }{{"1/8", 8}, {"1/4", 4}, {"1/2", 2}, {"whole", 1}}
+
+// Fractions are the names of the fractions that are measured, the smallest first.
+func Fractions() []string {
+	names := make([]string, len(fractions))
+	for i := range fractions {
+		names[i] = fractions[i].name
+	}
+	return names
+}
 
 func scaleInMemory(ctx context.Context, o Options) ([]Measure, error) { return scale(ctx, o, "memory") }
 func scaleOnEtcd(ctx context.Context, o Options) ([]Measure, error)   { return scale(ctx, o, "etcd3") }
@@ -60,15 +61,19 @@ func scale(ctx context.Context, o Options, store string) ([]Measure, error) {
 		}
 		now := slices.Clone(measures)
 		if before != nil {
-			measures = append(measures, eachNode(before, now))
+			now = append(now, eachNode(before, now))
+			measures = slices.Clone(now)
 		}
-		for i := range measures {
+		for i := range now {
 			measures[i].Name = fmt.Sprintf("%s, %s", measures[i].Name, f.name)
-			if i < len(before) {
-				measures[i].Limit, measures[i].Against = before[i].Value, smaller
+			if at := slices.IndexFunc(before, func(m Measure) bool { return m.Name == now[i].Name }); at >= 0 {
+				measures[i].Limit, measures[i].Against = before[at].Value, smaller
 			}
 		}
 		all, before, smaller = append(all, measures...), now, "at "+f.name
+		if f.name == o.Until {
+			break
+		}
 	}
 	return all, nil
 }
@@ -106,111 +111,101 @@ func (o Options) largest() (int, error) {
 func scaled(ctx context.Context, o Options, store string, nodes int) ([]Measure, error) {
 	ctx, cancel := context.WithTimeout(ctx, scaleTimeout)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "quintet-bench-")
+	c, err := startHollow(ctx, o, store, nodes)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	const name = "scale"
-	p, err := startWith([]string{"XDG_STATE_HOME=" + dir}, filepath.Join(o.Bin, "quintet"), "up", "--in-process",
-		"--name="+name, "--store="+store, "--nodes="+strconv.Itoa(nodes), "--timeout="+scaleTimeout.String())
+	defer c.close()
+	started, err := c.toll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
-	kubeconfig := filepath.Join(dir, "quintet", name, "kubeconfig")
-	ready, err := p.appears(ctx, kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	empty, err := resident(p.pid())
-	if err != nil {
-		return nil, err
+	all := []Measure{
+		{Name: nodesMeasure, Value: float64(nodes), Unit: "nodes"},
+		{Name: "nodes ready", Value: c.ready.Seconds(), Unit: "s"},
+		{Name: residentMeasure, Value: started.resident, Unit: "MiB"},
+		{Name: "CPU to ready, each node", Value: milliseconds(started.cpu) / float64(nodes), Unit: "ms"},
+		{Name: "goroutines, each node", Value: started.goroutines / float64(nodes), Unit: "each"},
 	}
 	pods := nodes * o.PodsPerNode
-	took, err := deploy(ctx, kubeconfig, pods)
+	filling, err := c.fill(ctx, pods, o.Profiles)
 	if err != nil {
 		return nil, err
 	}
-	peak, err := peakResident(p.pid())
+	emptying, err := c.drain(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	if err := p.end(ctx); err != nil {
+	if err := c.end(ctx); err != nil {
 		return nil, err
 	}
-	return []Measure{
-		{Name: nodesMeasure, Value: float64(nodes), Unit: "nodes"},
-		{Name: "nodes ready", Value: ready.Seconds(), Unit: "s"},
-		{Name: residentMeasure, Value: empty, Unit: "MiB"},
-		{Name: "pods to ready", Value: float64(pods) / took.Seconds(), Unit: frequency, Aim: "≥ 1000/s"},
+	all = append(append(all, filling...), emptying...)
+	return append(all, Measure{Name: "gone", Value: time.Since(begin).Seconds(), Unit: "s"}), nil
+}
+
+// fill measures how pods come to be ready. It keeps a profile of that in the folder profiles, unless that is "".
+func (c *hollowCluster) fill(ctx context.Context, pods int, profiles string) ([]Measure, error) {
+	before, err := c.toll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	profiler := startProfiler(ctx, c.client.RESTClient())
+	err = c.deploy(ctx, pods)
+	profile, profileErr := profiler.end()
+	if err := errors.Join(err, profileErr); err != nil {
+		return nil, err
+	}
+	after, err := c.toll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	peak, err := peakResident(c.pid())
+	if err != nil {
+		return nil, err
+	}
+	n := float64(pods)
+	all := []Measure{
+		{Name: "pods to ready", Value: n / after.at.Sub(before.at).Seconds(), Unit: frequency, Aim: "≥ 1000/s"},
 		{Name: peakMeasure, Value: peak, Unit: "MiB", Aim: "≤ 12 GiB at 5,000 nodes, 150,000 pods"},
-		{Name: "gone", Value: time.Since(begin).Seconds(), Unit: "s"},
+		{Name: "resident, each pod", Value: (after.resident - before.resident) * 1024 / n, Unit: "KiB"},
+		{Name: "goroutines, each pod", Value: (after.goroutines - before.goroutines) / n, Unit: "each"},
+		{Name: "allocated, each pod", Value: (after.allocated - before.allocated) / 1024 / n, Unit: "KiB"},
+		{Name: "objects allocated, each pod", Value: (after.objects - before.objects) / n, Unit: "each"},
+	}
+	each := milliseconds(after.cpu-before.cpu) / n
+	all = append(all, Measure{Name: "CPU, each pod", Value: each, Unit: "ms", Aim: "≤ 2 ms"})
+	all = append(all, after.asked(before, n)...)
+	if profile == nil {
+		return all, nil
+	}
+	for _, s := range shares(profile) {
+		all = append(all, Measure{Name: "CPU, each pod: " + s.component, Value: each * s.part, Unit: "ms"})
+	}
+	if profiles == "" {
+		return all, nil
+	}
+	return all, keepProfile(profile, profiles, fmt.Sprintf("scale-%d-nodes.pprof", c.nodes))
+}
+
+// drain measures how pods go with their namespace.
+func (c *hollowCluster) drain(ctx context.Context, pods int) ([]Measure, error) {
+	before, err := c.toll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.empty(ctx); err != nil {
+		return nil, err
+	}
+	after, err := c.toll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(pods)
+	return []Measure{
+		{Name: "pods gone with their namespace", Value: n / after.at.Sub(before.at).Seconds(), Unit: frequency},
+		{Name: "CPU, each pod gone", Value: milliseconds(after.cpu-before.cpu) / n, Unit: "ms"},
 	}, nil
-}
-
-// deploy makes deployments of pods and returns how long it took until all pods were ready.
-func deploy(ctx context.Context, kubeconfig string, pods int) (time.Duration, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return 0, err
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return 0, err
-	}
-	deployments := client.AppsV1().Deployments(metav1.NamespaceDefault)
-	w, err := deployments.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	defer w.Stop()
-	begin := time.Now()
-	for made := 0; made < pods; made += replicas {
-		if _, err := deployments.Create(ctx, webDeployment(fmt.Sprintf("web-%d", made/replicas), min(replicas, pods-made)),
-			metav1.CreateOptions{}); err != nil {
-			return 0, err
-		}
-	}
-	ready := readyCount{}
-	for event := range w.ResultChan() {
-		if d, ok := event.Object.(*appsv1.Deployment); ok && ready.set(d) == pods {
-			return time.Since(begin), nil
-		}
-	}
-	return 0, fmt.Errorf("%d of %d pods are ready: %w", ready.sum(), pods, ctx.Err())
-}
-
-// readyCount is how many pods of each deployment are ready.
-type readyCount map[string]int
-
-func (c readyCount) set(d *appsv1.Deployment) int {
-	c[d.Name] = int(d.Status.ReadyReplicas)
-	return c.sum()
-}
-
-func (c readyCount) sum() int {
-	all := 0
-	for _, n := range c {
-		all += n
-	}
-	return all
-}
-
-func webDeployment(name string, replicas int) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: testImage}}},
-			},
-		},
-	}
 }
 
 // appears waits for a file that the program writes, and returns the time since the program started.

@@ -240,7 +240,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
-			"--kube-api-qps=1000", "--kube-api-burst=2000",
+			"--kube-api-qps=5000", "--kube-api-burst=10000",
 		}, l.config.controllersArg()),
 	}, l.ids.controllerFiles(l)
 }
@@ -256,7 +256,7 @@ func (l *layout) scheduler(name string) (backend.Member, *files) {
 func (l *layout) schedulerArgs(name string) []string {
 	kubeconfig := l.files(name)("scheduler.conf")
 	return []string{
-		"--kubeconfig=" + kubeconfig, l.leaderElect(Scheduler), "--kube-api-qps=1000", "--kube-api-burst=2000",
+		"--kubeconfig=" + kubeconfig, l.leaderElect(Scheduler), "--kube-api-qps=5000", "--kube-api-burst=10000",
 		// on by default, it takes a tenth of the scheduler's time; and in process, it is shared by all
 		"--contention-profiling=false",
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,

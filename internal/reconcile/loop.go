@@ -46,6 +46,7 @@ type Loop[K comparable] struct {
 	workers   int
 	reconcile func(context.Context, K) error
 	queue     workqueue.TypedRateLimitingInterface[K]
+	pace      *pace[K]
 	synced    []cache.InformerSynced
 }
 
@@ -59,17 +60,29 @@ func New[K comparable](c Config, reconcile func(context.Context, K) error) *Loop
 	if c.MinDelay > 0 {
 		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](c.MinDelay, c.MaxDelay)
 	}
-	return &Loop[K]{
+	l := &Loop[K]{
 		name: c.Name, workers: max(c.Workers, 1), reconcile: reconcile,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, queue),
 	}
+	l.pace = newPace(clock.RealClock{}, l.queue.Add)
+	return l
 }
 
 // Add enqueues key.
-func (l *Loop[K]) Add(key K) { l.queue.Add(key) }
+func (l *Loop[K]) Add(key K) { l.pace.put(key) }
 
-// AddAfter enqueues key once delay has passed.
-func (l *Loop[K]) AddAfter(key K, delay time.Duration) { l.queue.AddAfter(key, delay) }
+// Looked tells that the reconciliation of key looks at n objects. If these are many, the key is not reconciled again
+// before a pause is over that is in proportion, unless by AddAfter with a delay, Retry or a failure.
+func (l *Loop[K]) Looked(key K, n int) { l.pace.looked(key, n) }
+
+// AddAfter enqueues key once delay has passed; without a delay it is Add.
+func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
+	if delay <= 0 {
+		l.Add(key)
+		return
+	}
+	l.queue.AddAfter(key, delay)
+}
 
 // Retry enqueues key now, and lets its delay begin from the least again.
 func (l *Loop[K]) Retry(key K) {

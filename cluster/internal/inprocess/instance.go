@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,13 +57,17 @@ func (i *instance) Start(context.Context) error {
 	return nil
 }
 
+// ComponentLabel is the label that the samples of CPU profiles have of the members' components: all goroutines that a
+// member starts inherit it.
+const ComponentLabel = "component"
+
 // errGoexit is how a program ends that calls t.FailNow, for instance.
 var errGoexit = errors.New("the program ended its goroutine (runtime.Goexit, t.FailNow) instead of returning an error")
 
 func (i *instance) run(ctx context.Context, p Process, done chan<- struct{}) {
 	err := errGoexit
 	defer func() { i.ended(ctx, err, done) }()
-	err = i.call(ctx, p)
+	pprof.Do(ctx, pprof.Labels(ComponentLabel, i.member.Component), func(ctx context.Context) { err = i.call(ctx, p) })
 }
 
 // ended notes how the program ended.

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 // benchFlags are the flags of `quintet bench`.
 type benchFlags struct {
 	bin, beside, only, output string
+	until, profiles           string
 	clients, pods             int
 	nodes, podsPerNode        int
 	duration                  time.Duration
@@ -32,6 +35,7 @@ func (a *app) bench() *cobra.Command {
   quintet bench --only '^api$' --output json
   quintet bench --only '^scale$'                          # how costs grow up to 5,000 hollow nodes
   quintet bench --only '^scale' --nodes 800 --pods-per-node 10   # smaller, in memory and on etcd
+  quintet bench --only '^scale$' --until 1/8 --profiles /tmp/p   # where the time goes in the smallest
   quintet bench --only '^api$' --beside ~/upstream/kube-apiserver`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
@@ -46,6 +50,9 @@ func (a *app) bench() *cobra.Command {
 	fs.IntVar(&f.nodes, "nodes", 0, "hollow nodes of the largest cluster of scale and scale-etcd; by default as many as "+
 		"half of the machine's memory is enough for, at most 5000")
 	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
+	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+strings.Join(bench.Fractions(), ", "))
+	fs.StringVar(&f.profiles, "profiles", "", "folder for CPU profiles of the clusters of scale and scale-etcd; their "+
+		"samples are labelled with the component")
 	fs.DurationVar(&f.duration, "duration", 5*time.Second, "how long each load is kept up")
 	outputFlag(cmd, &f.output)
 	return cmd
@@ -53,8 +60,7 @@ func (a *app) bench() *cobra.Command {
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods,
-		Nodes: f.nodes, PodsPerNode: f.podsPerNode,
-		Progress: a.err}
+		Nodes: f.nodes, PodsPerNode: f.podsPerNode, Until: f.until, Profiles: f.profiles, Progress: a.err}
 	if f.only != "" {
 		var err error
 		if o.Only, err = regexp.Compile(f.only); err != nil {
@@ -72,6 +78,9 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	}
 	if o.Nodes != 0 && o.Nodes < 8 {
 		return fmt.Errorf("--nodes %d: an eighth of it is measured, too; use 8 or more", o.Nodes)
+	}
+	if o.Until != "" && !slices.Contains(bench.Fractions(), o.Until) {
+		return fmt.Errorf("--until %q: use one of %s", o.Until, strings.Join(bench.Fractions(), ", "))
 	}
 	if o.PodsPerNode < 1 || o.PodsPerNode > 110 {
 		return fmt.Errorf("--pods-per-node %d: a node takes between 1 and 110", o.PodsPerNode)

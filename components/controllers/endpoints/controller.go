@@ -13,6 +13,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/services"
 )
@@ -21,7 +22,7 @@ import (
 type Controller struct {
 	env       runner.Env
 	services  corelisters.ServiceLister
-	pods      corelisters.PodLister
+	pods      *pods.Index
 	endpoints corelisters.EndpointsLister
 	loop      *runner.Loop[string]
 }
@@ -29,8 +30,12 @@ type Controller struct {
 // New makes the controller; batch is how long the changes of pods are gathered before they are written. It starts
 // working with Run.
 func New(env runner.Env, batch time.Duration) (*Controller, error) {
+	index, err := pods.NewIndex(env.Informers)
+	if err != nil {
+		return nil, err
+	}
 	core := env.Informers.Core().V1()
-	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(),
+	c := &Controller{env: env, services: core.Services().Lister(), pods: index,
 		endpoints: core.Endpoints().Lister()}
 	c.loop = runner.NewLoop("endpoint", env, c.reconcile)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
@@ -45,7 +50,7 @@ func New(env runner.Env, batch time.Duration) (*Controller, error) {
 	})); err != nil {
 		return nil, err
 	}
-	err := c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
+	err = c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
 		if old == nil || new == nil {
 			// those of a Service that was deleted while the controller did not run, and deleted ones
 			c.loop.Add(runner.Key(runner.Last(old, new)))
@@ -76,10 +81,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil || !services.Selects(service) {
 		return err // without a selector, the owner of the Service writes the endpoints
 	}
-	selected, err := services.Pods(c.pods, service)
-	if err != nil {
-		return err
-	}
+	selected := services.Pods(c.pods, service)
+	c.loop.Looked(key, len(selected))
 	return c.write(ctx, service, current, plan(service, selected, current))
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/expectations"
+	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/services"
 )
@@ -32,7 +33,7 @@ type Controller struct {
 	env      runner.Env
 	limit    int
 	services corelisters.ServiceLister
-	pods     corelisters.PodLister
+	pods     *pods.Index
 	nodes    corelisters.NodeLister
 	slices   discoverylisters.EndpointSliceLister
 	pending  *expectations.Tracker
@@ -44,9 +45,13 @@ type Controller struct {
 // New makes the controller; limit is how many endpoints a slice holds, and batch how long the changes of pods are
 // gathered before they are written. It starts working with Run.
 func New(env runner.Env, limit int, batch time.Duration) (*Controller, error) {
+	index, err := pods.NewIndex(env.Informers)
+	if err != nil {
+		return nil, err
+	}
 	core, slices := env.Informers.Core().V1(), env.Informers.Discovery().V1().EndpointSlices()
 	c := &Controller{
-		env: env, metrics: newMetrics(env), limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(),
+		env: env, metrics: newMetrics(env), limit: limit, services: core.Services().Lister(), pods: index,
 		nodes:  core.Nodes().Lister(),
 		slices: slices.Lister(), pending: expectations.New(env.Clock), topology: newTopology(),
 	}
@@ -153,6 +158,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	c.loop.Looked(key, len(o.pods))
 	var homeless []*v1.Pod
 	o.pods, homeless = withNode(o)
 	p := decide(o)
@@ -180,9 +186,7 @@ func (c *Controller) observe(service *v1.Service) (observed, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.pods, err = services.Pods(c.pods, service); err != nil {
-		return o, err
-	}
+	o.pods = services.Pods(c.pods, service)
 	for _, pod := range o.pods {
 		if node, err := c.nodes.Get(pod.Spec.NodeName); err == nil {
 			o.nodes[node.Name] = node

@@ -152,8 +152,9 @@ func (c *Controller) standing(ctx context.Context, ref metav1.OwnerReference, na
 
 // awaitDependents lets an object go once no dependent blocks it.
 func (c *Controller) awaitDependents(ctx context.Context, o *object) error {
-	blocked := false
-	for _, dependent := range c.graph.dependentsOf(o.uid) {
+	blocked, dependents := false, c.graph.dependentsOf(o.uid)
+	c.loop.Looked(task{uid: o.uid}, len(dependents))
+	for _, dependent := range dependents {
 		if !dependent.blocks(o.uid) {
 			continue
 		}

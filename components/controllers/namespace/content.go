@@ -45,7 +45,7 @@ func (c *content) remove(ctx context.Context, namespace string,
 		}
 	}
 	if o.left() || len(o.deletion) > 0 {
-		o.pods = o.left()
+		o.pods = o.objects()
 		clear(o.remaining)
 		clear(o.finalizers)
 		return o, wait

@@ -27,6 +27,8 @@ const (
 	// deletion.
 	recheck     = 250 * time.Millisecond
 	slowRecheck = 5 * time.Second
+	// eachRecheck is what each of many remaining objects adds to the delay: some ten times of what it takes to list it.
+	eachRecheck = 100 * time.Microsecond
 )
 
 // Controller empties namespaces.
@@ -116,7 +118,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 		return fmt.Errorf("namespace %s could not be emptied: %s", name,
 			slices.Concat(o.discovery, o.parsing, o.deletion))
 	case o.left():
-		c.loop.AddAfter(name, next(wait, c.env.Clock.Since(ns.DeletionTimestamp.Time)))
+		c.loop.AddAfter(name, next(wait, c.env.Clock.Since(ns.DeletionTimestamp.Time), o.objects()))
 		return nil
 	}
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers,
@@ -125,12 +127,13 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	return runner.IgnoreGone(err)
 }
 
-// next backs off: objects that still remain wait for a finalizer to be removed.
-func next(wait, age time.Duration) time.Duration {
+// next backs off: objects that still remain wait for a finalizer to be removed. As each check lists all that remain, it
+// waits in proportion to these.
+func next(wait, age time.Duration, objects int) time.Duration {
 	if age > wait+10*time.Second {
-		return slowRecheck
+		return max(slowRecheck, time.Duration(objects)*eachRecheck)
 	}
-	return recheck
+	return max(recheck, time.Duration(objects)*eachRecheck)
 }
 
 // report shows the outcome in the conditions.

@@ -78,7 +78,7 @@ func TestConditionTexts(t *testing.T) {
 			but("NamespaceDeletionDiscoveryFailure True DiscoveryFailed down")},
 		"a strange group": {outcome{parsing: []string{"what is that"}},
 			but("NamespaceDeletionGroupVersionParsingFailure True GroupVersionParsingFailed what is that")},
-		"only pods left": {outcome{pods: true}, allWell},
+		"only pods left": {outcome{pods: 2}, allWell},
 	} {
 		if got := show(conditions(nil, &c.o, metav1.Time{})); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -87,12 +87,18 @@ func TestConditionTexts(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	for _, c := range []struct{ wait, age, want time.Duration }{
-		{0, 0, recheck}, {0, 10 * time.Second, recheck}, {0, 11 * time.Second, slowRecheck},
-		{30 * time.Second, 40 * time.Second, recheck}, {30 * time.Second, 41 * time.Second, slowRecheck},
+	for _, c := range []struct {
+		wait, age time.Duration
+		objects   int
+		want      time.Duration
+	}{
+		{0, 0, 1, recheck}, {0, 10 * time.Second, 1, recheck}, {0, 11 * time.Second, 1, slowRecheck},
+		{30 * time.Second, 40 * time.Second, 1, recheck}, {30 * time.Second, 41 * time.Second, 1, slowRecheck},
+		{0, 0, 150_000, 150_000 * eachRecheck}, {0, time.Minute, 150_000, 150_000 * eachRecheck},
+		{0, time.Minute, 10_000, slowRecheck},
 	} {
-		if got := next(c.wait, c.age); got != c.want {
-			t.Errorf("waiting %v for %v: %v, want %v", c.age, c.wait, got, c.want)
+		if got := next(c.wait, c.age, c.objects); got != c.want {
+			t.Errorf("waiting %v for %v, %d objects: %v, want %v", c.age, c.wait, c.objects, got, c.want)
 		}
 	}
 }

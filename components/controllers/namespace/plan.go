@@ -17,15 +17,24 @@ type outcome struct {
 	// remaining counts objects by resource, finalizers by name.
 	remaining  map[schema.GroupVersionResource]int
 	finalizers map[string]int
-	// pods tells that pods remain, for which everything else waits: then the conditions do not count what remains.
-	pods bool
+	// pods is how many pods remain, for which everything else waits: then the conditions do not count what remains.
+	pods int
 }
 
 func (o *outcome) failed() bool {
 	return len(o.discovery)+len(o.parsing)+len(o.deletion) > 0
 }
 
-func (o *outcome) left() bool { return o.pods || len(o.remaining) > 0 }
+func (o *outcome) left() bool { return o.objects() > 0 }
+
+// objects is how many remain.
+func (o *outcome) objects() int {
+	n := o.pods
+	for _, remaining := range o.remaining {
+		n += remaining
+	}
+	return n
+}
 
 // conditions are the ones Kubernetes shows on a namespace that is going, in their documented words.
 func conditions(current []v1.NamespaceCondition, o *outcome, now metav1.Time) []v1.NamespaceCondition {

@@ -11,9 +11,10 @@ import (
 const (
 	byController = "pods-by-controller"
 	byNode       = "pods-by-node"
+	byLabel      = "pods-by-label"
 )
 
-// Index finds pods by controller and by node. Pods it returns are shared and read-only.
+// Index finds pods by controller, by node and by labels. Pods it returns are shared and read-only.
 type Index struct {
 	indexer cache.Indexer
 }
@@ -23,7 +24,7 @@ type Index struct {
 func NewIndex(factory informers.SharedInformerFactory) (*Index, error) {
 	informer := factory.Core().V1().Pods().Informer()
 	if _, ok := informer.GetIndexer().GetIndexers()[byController]; !ok {
-		err := informer.AddIndexers(cache.Indexers{byController: controllerKey, byNode: nodeKey})
+		err := informer.AddIndexers(cache.Indexers{byController: controllerKey, byNode: nodeKey, byLabel: labelKeys})
 		if err != nil {
 			return nil, err
 		}
@@ -50,6 +51,21 @@ func nodeKey(obj any) ([]string, error) {
 	return []string{pod.Spec.NodeName}, nil
 }
 
+func labelKeys(obj any) ([]string, error) {
+	pod, ok := obj.(*v1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	keys := make([]string, 0, len(pod.Labels))
+	for name, value := range pod.Labels {
+		keys = append(keys, labelKey(pod.Namespace, name, value))
+	}
+	return keys, nil
+}
+
+// labelKey is unambiguous: namespaces have no slash, and names of labels no equals sign.
+func labelKey(namespace, name, value string) string { return namespace + "/" + name + "=" + value }
+
 // orphans can't be mistaken for a UID: those have no slash.
 func orphans(namespace string) string { return "orphans/" + namespace }
 
@@ -61,6 +77,35 @@ func (x *Index) Orphans(namespace string) []*v1.Pod { return x.find(byController
 
 // OnNode returns the pods bound to the node.
 func (x *Index) OnNode(name string) []*v1.Pod { return x.find(byNode, name) }
+
+// Selected returns the pods of namespace that have all labels. It looks at those only that have one of them, of which
+// there are the fewest; without labels at all pods of the namespace.
+func (x *Index) Selected(namespace string, selector map[string]string) []*v1.Pod {
+	if len(selector) == 0 {
+		return x.find(cache.NamespaceIndex, namespace)
+	}
+	var fewest []*v1.Pod
+	first := true
+	for name, value := range selector {
+		if found := x.find(byLabel, labelKey(namespace, name, value)); first || len(found) < len(fewest) {
+			fewest, first = found, false
+		}
+	}
+	if len(selector) == 1 {
+		return fewest
+	}
+	return Filter(fewest, func(pod *v1.Pod) bool { return HasLabels(pod, selector) })
+}
+
+// HasLabels tells whether the pod has all labels.
+func HasLabels(pod *v1.Pod, labels map[string]string) bool {
+	for name, value := range labels {
+		if has, ok := pod.Labels[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
 
 func (x *Index) find(index, key string) []*v1.Pod {
 	objects, err := x.indexer.ByIndex(index, key)

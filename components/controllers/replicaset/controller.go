@@ -158,8 +158,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	p := decide(observed{set: set, pods: mine, related: c.related(set), expectationsMet: expectationsMet,
-		now: c.env.Clock.Now()})
+	c.loop.Looked(key, len(mine))
+	p := decide(observed{set: set, pods: mine, related: func() []*v1.Pod { return c.related(set) },
+		expectationsMet: expectationsMet, now: c.env.Clock.Now()})
 	failure := c.scale(ctx, key, set, p)
 	next := p.status
 	if expectationsMet && set.DeletionTimestamp == nil {

@@ -22,7 +22,7 @@ type observed struct {
 	// pods are those the set controls, ended and terminating ones too.
 	pods []*v1.Pod
 	// related are the active pods of all sets with the same owner, by which crowded nodes are known.
-	related []*v1.Pod
+	related func() []*v1.Pod
 	// expectationsMet is false while earlier writes have not been observed: then the pods can't be counted on.
 	expectationsMet bool
 	now             time.Time
@@ -58,12 +58,12 @@ func decide(o observed) plan {
 	return p
 }
 
-func choose(active, related []*v1.Pod, count int, now time.Time) []*v1.Pod {
+func choose(active []*v1.Pod, related func() []*v1.Pod, count int, now time.Time) []*v1.Pod {
 	if count >= len(active) {
 		return active
 	}
 	podsPerNode := map[string]int{}
-	for _, pod := range related {
+	for _, pod := range related() {
 		podsPerNode[pod.Spec.NodeName]++
 	}
 	return rank(active, podsPerNode, now)[:count]

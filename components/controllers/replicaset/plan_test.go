@@ -123,7 +123,7 @@ func TestConverges(t *testing.T) {
 				all = append(all, pod(fmt.Sprint("p", i), options[i%4]...))
 			}
 			for range 3 {
-				p := decide(observed{set: set(want), pods: all, related: all, expectationsMet: true, now: now})
+				p := decide(observed{set: set(want), pods: all, related: func() []*v1.Pod { return all }, expectationsMet: true, now: now})
 				for i := range p.create {
 					all = append(all, pod(fmt.Sprint("new", i)))
 				}

@@ -162,6 +162,11 @@ func (c *Controller) reconcile(ctx context.Context, key string, raise bool) erro
 		return nil
 	}
 	o, counting := c.observe(ctx, q)
+	loop := c.loop
+	if raise {
+		loop = c.late
+	}
+	loop.Looked(key, o.size())
 	status := decide(o, c.env.Clock.Now())
 	if raise {
 		status.Used = quota.Max(status.Used, quota.Mask(q.Status.Used, quota.ResourceNames(status.Used)))

@@ -47,6 +47,15 @@ type observed struct {
 	cluster quotas.Cluster
 }
 
+// size is how many objects a decision looks at.
+func (o observed) size() int {
+	n := 0
+	for _, objects := range o.objects {
+		n += len(objects)
+	}
+	return n
+}
+
 // decide returns the status that the quota should have. Resources that can't be counted are left out of used: the API
 // server then lets nothing of it in.
 func decide(o observed, now time.Time) v1.ResourceQuotaStatus {

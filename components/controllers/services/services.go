@@ -25,9 +25,8 @@ func Selects(service *v1.Service) bool {
 }
 
 // Pods returns the pods the Service selects.
-func Pods(lister corelisters.PodLister, service *v1.Service) ([]*v1.Pod, error) {
-	selector := labels.Set(service.Spec.Selector).AsSelectorPreValidated()
-	return lister.Pods(service.Namespace).List(selector)
+func Pods(index *pods.Index, service *v1.Service) []*v1.Pod {
+	return index.Selected(service.Namespace, service.Spec.Selector)
 }
 
 // Of returns the keys of the Services that select the pod, in its old or its new state; none if nothing changed
@@ -49,9 +48,8 @@ func Of(lister corelisters.ServiceLister, old, new *v1.Pod) []string {
 		if !Selects(service) {
 			continue
 		}
-		selector := labels.Set(service.Spec.Selector).AsSelectorPreValidated()
-		if (old != nil && selector.Matches(labels.Set(old.Labels))) ||
-			(new != nil && selector.Matches(labels.Set(new.Labels))) {
+		if old != nil && pods.HasLabels(old, service.Spec.Selector) ||
+			new != nil && pods.HasLabels(new, service.Spec.Selector) {
 			keys = append(keys, service.Namespace+"/"+service.Name)
 		}
 	}

@@ -10,9 +10,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/controllers/pods"
 )
 
 func service(name string, change ...func(*v1.Service)) *v1.Service {
@@ -66,7 +70,16 @@ func TestSelects(t *testing.T) {
 func TestPods(t *testing.T) {
 	far := pod("far", "a")
 	far.Namespace = "far"
-	lister := corelisters.NewPodLister(indexer(t, pod("p", "a"), pod("q", "b"), pod("r", "a"), far))
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	index, err := pods.NewIndex(factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*v1.Pod{pod("p", "a"), pod("q", "b"), pod("r", "a"), far} {
+		if err := factory.Core().V1().Pods().Informer().GetIndexer().Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
 	both := service("a", func(s *v1.Service) { s.Spec.Selector["x"] = "y" })
 	every := service("a", func(s *v1.Service) { s.Spec.Selector = map[string]string{} })
 	for name, c := range map[string]struct {
@@ -74,14 +87,13 @@ func TestPods(t *testing.T) {
 		want    string
 	}{"by label": {service("a"), "p r"}, "both labels": {both, ""}, "no labels": {every, "p q r"},
 		"another": {service("b"), "q"}} {
-		found, err := Pods(lister, c.service)
 		var names []string
-		for _, p := range found {
+		for _, p := range Pods(index, c.service) {
 			names = append(names, p.Name)
 		}
 		slices.Sort(names)
-		if got := strings.Join(names, " "); err != nil || got != c.want {
-			t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

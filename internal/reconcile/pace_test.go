@@ -1,0 +1,63 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// A key with many objects is added once after its pause, however often it is added meanwhile; others at once.
+func TestPace(t *testing.T) {
+	c := clocktesting.NewFakeClock(time.Unix(0, 0))
+	added := map[string]int{}
+	p := newPace(c, func(key string) { added[key]++ })
+	p.looked("small", paceFrom-1)
+	p.looked("large", 1000)
+	for range 100 {
+		p.put("small")
+		p.put("large")
+	}
+	if added["small"] != 100 || added["large"] != 0 {
+		t.Errorf("during the pause: %v", added)
+	}
+	c.Step(1000*paceEvery - 1)
+	if added["large"] != 0 {
+		t.Errorf("before the end of the pause: %v", added)
+	}
+	c.Step(1)
+	if added["large"] != 1 {
+		t.Errorf("after the pause: %v", added)
+	}
+	if p.put("large"); added["large"] != 2 || len(p.keys) != 0 {
+		t.Errorf("after one without a pause: %v, %v", added, p.keys)
+	}
+	p.looked("large", 1000)
+	c.Step(time.Second)
+	if p.put("large"); added["large"] != 3 || len(p.keys) != 0 {
+		t.Errorf("long after the pause: %v, %v", added, p.keys)
+	}
+}
+
+// What n objects cost that come one after another grows as n does, and not as its square.
+func TestPaceBoundsTheCost(t *testing.T) {
+	looks := func(n int) (sum int) {
+		c := clocktesting.NewFakeClock(time.Unix(0, 0))
+		have := 0
+		var p *pace[string]
+		p = newPace(c, func(key string) {
+			sum += have
+			p.looked(key, have)
+		})
+		for range n {
+			have++
+			p.put("key")
+			c.Step(time.Millisecond)
+		}
+		return sum
+	}
+	few, many := looks(5000), looks(50000)
+	if many > 12*few {
+		t.Errorf("%d objects are looked at for 5,000, %d for 50,000", few, many)
+	}
+}
