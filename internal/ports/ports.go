@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sharing is with whom a port may be shared. The zero value shares it with nobody.
+// Sharing tells which other servers may use a port as well. With the zero value, none may.
 type Sharing struct {
 	Port    bool // with other servers on the same address and port: SO_REUSEPORT
 	Address bool // with connections of a former server that linger: SO_REUSEADDR
