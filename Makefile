@@ -108,7 +108,7 @@ examples: ## Run the examples, a module of its own; the images that they need ar
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
-	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver --with device-driver
+	bin/quintet up --name conformance --nodes 2 --with metrics-server --with csi-driver --with device-driver --args node=--pod-max-pids=300
 	bin/quintet conformance --name conformance --profile full --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
 
 .PHONY: robustness

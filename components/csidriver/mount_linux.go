@@ -43,7 +43,11 @@ func (systemMounts) mounted(path string) (bool, error) {
 	return found, err
 }
 
-const loopMajor = 7
+const (
+	loopMajor    = 7
+	miscMajor    = 10
+	controlMinor = 237 // of /dev/loop-control, Documentation/admin-guide/devices.txt
+)
 
 func (systemMounts) attachLoop(file string) (string, error) {
 	backing, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -51,7 +55,7 @@ func (systemMounts) attachLoop(file string) (string, error) {
 		return "", err
 	}
 	defer backing.Close()
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	control, err := openDevice("/dev/loop-control", unix.S_IFCHR, unix.Mkdev(miscMajor, controlMinor))
 	if err != nil {
 		return "", fmt.Errorf("a block volume needs loop devices: %w", err)
 	}
@@ -86,11 +90,14 @@ func configureLoop(number int, backing *os.File) error {
 	return nil
 }
 
-// openLoop opens a loop device. Those that came after the container have no node in its /dev yet.
 func openLoop(number int) (*os.File, error) {
-	path := "/dev/loop" + strconv.Itoa(number)
-	err := unix.Mknod(path, unix.S_IFBLK|0o660, int(unix.Mkdev(loopMajor, uint32(number))))
-	if err != nil && err != unix.EEXIST {
+	return openDevice("/dev/loop"+strconv.Itoa(number), unix.S_IFBLK, unix.Mkdev(loopMajor, uint32(number)))
+}
+
+// openDevice opens a device, for which /dev may have no node yet: loop devices come after the container, and on a
+// node that is a container without the machine's devices none is there from the beginning.
+func openDevice(path string, kind uint32, number uint64) (*os.File, error) {
+	if err := unix.Mknod(path, kind|0o660, int(number)); err != nil && err != unix.EEXIST {
 		return nil, fmt.Errorf("make %s: %w", path, err)
 	}
 	return os.OpenFile(path, os.O_RDWR, 0)
