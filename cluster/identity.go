@@ -120,6 +120,7 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 func (ids *identities) controllerFiles(l *layout) *files {
 	f := newFiles()
 	f.pair("pki/ca", ids.cluster.Pair, nil) // with its key: the controller manager signs
+	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
 	f.kubeconfig("controller-manager.conf", l, l.apiURL(ControllerManager), "system:kube-controller-manager")
 	return f
 }

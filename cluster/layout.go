@@ -237,7 +237,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--bind-address=" + l.bind(ControllerManager, name), "--secure-port=" + l.port(name, managerPort),
 			l.leaderElect(ControllerManager),
 		}, l.config.nodeCIDRArgs(), []string{
-			"--root-ca-file=" + file("pki/ca.crt"),
+			"--root-ca-file=" + file("pki/ca.crt"), "--service-account-private-key-file=" + file("pki/sa.key"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
 			"--kube-api-qps=5000", "--kube-api-burst=10000",

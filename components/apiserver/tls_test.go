@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -61,6 +62,11 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	}
 }
 
+// keepPair writes a certificate and its key.
+func keepPair(certFile, keyFile string, pair certs.Pair) error {
+	return errors.Join(os.WriteFile(keyFile, pair.Key, 0o600), os.WriteFile(certFile, pair.Cert, 0o600))
+}
+
 // servedBy is the certificate that a server shows to a client.
 func servedBy(t *testing.T, server, client *tls.Config) *x509.Certificate {
 	t.Helper()
@@ -98,8 +104,8 @@ func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyFile := filepath.Join(dir, ownKeyFile)
-	if err := keepPair(filepath.Join(dir, ownCertFile), keyFile, pair); err != nil {
+	keyFile := filepath.Join(dir, "apiserver.key")
+	if err := keepPair(filepath.Join(dir, "apiserver.crt"), keyFile, pair); err != nil {
 		t.Fatal(err)
 	}
 	clk.Step(certs.Recheck)
