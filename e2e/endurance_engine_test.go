@@ -22,7 +22,6 @@ func TestNodeWithAHungEngineComesBack(t *testing.T) {
 	before := w.waitReady("kept", 1)[0]
 	w.waitReady("deleted", 1)
 	w.signalEngine(node, "STOP")
-	t.Cleanup(func() { w.signalEngine(node, "CONT") })
 	w.Eventually(w.readyCondition(node)).Should(HaveField("Status", corev1.ConditionFalse), "the engine hangs")
 	w.must(w.client.CoreV1().Pods(space).Delete(t.Context(), "deleted", metav1.DeleteOptions{}), "delete a pod meanwhile")
 	w.createPod("later")
