@@ -116,7 +116,7 @@ robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and chec
 	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
 .PHONY: endurance
-endurance: ## Kill kubelets, engines and nodes for LENGTH, and check what is left on the nodes (90 s in e2e)
+endurance: ## Kill kubelets, engines and nodes for LENGTH, and check what is left on the nodes (60 s in e2e)
 	go test -count=1 -timeout 0 -v -run TestNodesEndure ./e2e -args -endurance-length $(LENGTH)
 
 .PHONY: aborts

@@ -193,15 +193,13 @@ func (a *aborter) detached() bool {
 	return members != "" && claims == ""
 }
 
-// volumes are those of the cluster's containers.
+// volumes are those of the cluster's containers, and folders that they mount. One list has all: a container may be gone
+// before it could be inspected.
 func (a *aborter) volumes() []string {
 	a.t.Helper()
-	ids := strings.Fields(docker(a.t, "ps", "--all", "--quiet", "--filter", "label=io.quintet.cluster="+a.name))
-	if len(ids) == 0 {
-		return nil
-	}
-	return strings.Fields(docker(a.t, append([]string{"inspect", "--format",
-		`{{range .Mounts}}{{if eq .Type "volume"}}{{.Name}} {{end}}{{end}}`}, ids...)...))
+	mounts := docker(a.t, "ps", "--all", "--no-trunc", "--filter", "label=io.quintet.cluster="+a.name, "--format",
+		"{{.Mounts}}")
+	return strings.FieldsFunc(mounts, func(r rune) bool { return r == ',' || r == '\n' })
 }
 
 // nothingInDocker expects no container, network and volume of the cluster.

@@ -17,12 +17,11 @@ func TestNodeWithAHungEngineComesBack(t *testing.T) {
 	w := start(t, cluster.WithNodes(1))
 	node := w.Node(1)
 	for _, name := range []string{"kept", "deleted"} {
-		w.createPod(name)
+		w.createStayingPod(name)
 	}
 	before := w.waitReady("kept", 1)[0]
 	w.waitReady("deleted", 1)
 	w.signalEngine(node, "STOP")
-	t.Cleanup(func() { w.signalEngine(node, "CONT") })
 	w.Eventually(w.readyCondition(node)).Should(HaveField("Status", corev1.ConditionFalse), "the engine hangs")
 	w.must(w.client.CoreV1().Pods(space).Delete(t.Context(), "deleted", metav1.DeleteOptions{}), "delete a pod meanwhile")
 	w.createPod("later")
@@ -42,6 +41,17 @@ func TestNodeWithAHungEngineComesBack(t *testing.T) {
 		state.Pods = pods.Items
 		return state.Differences()
 	}).Should(BeEmpty(), "what the node has and should not have")
+}
+
+// createStayingPod creates a pod that stays on a node that is not ready for as long as pods do by default (5 minutes).
+func (w *world) createStayingPod(name string) {
+	w.t.Helper()
+	spec := podSpec()
+	spec.Tolerations = nil
+	_, err := w.client.CoreV1().Pods(space).Create(w.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}, Spec: spec},
+		metav1.CreateOptions{})
+	w.must(err, "create pod %s", name)
 }
 
 // signalEngine sends a signal to the node's engine.

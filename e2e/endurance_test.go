@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	enduranceLength = flag.Duration("endurance-length", 90*time.Second, "how long kubelets, engines and nodes are killed")
+	enduranceLength = flag.Duration("endurance-length", 60*time.Second, "how long kubelets, engines and nodes are killed")
 	enduranceSeed   = flag.Uint64("endurance-seed", uint64(time.Now().UnixNano()), "chooses what is killed when")
 )
 
