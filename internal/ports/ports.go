@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sharing is with whom a port may be shared. The zero value shares it with nobody.
+// Sharing is which other users a port may have. The zero value allows none.
 type Sharing struct {
 	Port    bool // with other servers on the same address and port: SO_REUSEPORT
 	Address bool // with connections of a former server that linger: SO_REUSEADDR

@@ -49,7 +49,7 @@ func (c *Controller) release(ctx context.Context, job *batch.Job, pod *v1.Pod) e
 	}
 	control, key, owner := c.control(), "", types.UID("")
 	if job == nil {
-		control.Writes = nil // nobody waits
+		control.Writes = nil // no caller waits
 	} else {
 		key, owner = runner.Key(job), job.UID
 	}
