@@ -50,7 +50,7 @@ type Cluster struct {
 	rest       *rest.Config
 
 	store        *memory.Store // of API servers in this process; nil without
-	shifts       *shifts       // of the clocks of members in this process
+	shifts       shifts        // of the clocks of members
 	schedulerURL string
 	merged       bool // into config.mergeInto
 
@@ -113,7 +113,7 @@ func launch(ctx context.Context, config *config, opts []Option) (*Cluster, error
 
 // begin carries out a start; run is what its containers are labelled with.
 func begin(ctx context.Context, config *config, run string) (*Cluster, error) {
-	c := &Cluster{config: config, shifts: &shifts{}}
+	c := &Cluster{config: config}
 	s := &start{cluster: c, run: run}
 	if err := perform(ctx, config.progress, s.steps()); err != nil {
 		return nil, errors.Join(err, c.stopAfter(ctx))
@@ -263,7 +263,7 @@ func (c *Cluster) newHost() *host {
 	}
 	clocks := c.config.clocks(shared)
 	return &host{originals: programs(shared, clocks, c.newFleet(clocks)), programs: c.config.programs, clocks: clocks,
-		shifts: c.shifts}
+		shifts: &c.shifts}
 }
 
 // newFleet is what hollow nodes share. With a plan of faults they share nothing, so that each node's watches are

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/clockfile"
 )
 
 // TestFaultsOfThisProcess: what can't be meant in process says so.
@@ -62,5 +64,28 @@ func TestShiftClock(t *testing.T) {
 		if err := errors.Join(one(t.Context()), two(t.Context())); err != nil || off() != 0 {
 			t.Errorf("healed: off by %v, %v", off(), err)
 		}
+	}
+}
+
+// TestShiftClockOfOpened: a cluster that Open took hold of shifts the clocks of its containers, too, and adds to what
+// another process shifted.
+func TestShiftClockOfOpened(t *testing.T) {
+	const file = clockDir + "/" + clockfile.Offset
+	instance := &fakeInstance{backend: &fakeBackend{}, name: "scheduler-0",
+		files: map[string][]byte{file: clockfile.Format(time.Hour)}} // not running, so that no program need answer
+	c := &Cluster{config: newConfig("opened")}
+	c.setMembers([]*Member{{name: "scheduler-0", component: Scheduler, instance: instance}})
+	heal, err := c.ShiftClock(t.Context(), c.Member("scheduler-0"), 2*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(instance.files[file]); got != "3h0m0s\n" {
+		t.Errorf("shifted: %q", got)
+	}
+	if err := heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(instance.files[file]); got != "1h0m0s\n" {
+		t.Errorf("healed: %q", got)
 	}
 }

@@ -134,9 +134,9 @@ func TestFaultsReachComponents(t *testing.T) {
 func TestFaultsAreChecked(t *testing.T) {
 	refuse := faults.Plan{Rules: []faults.Rule{{Name: "all", Fault: faults.Fault{Status: 500}}}}
 	for want, opts := range map[string][]Option{
-		"each count for itself":       {InProcess(), WithFaults(refuse), WithAPIServers(2)},
-		"use faults.NewProxy":         {WithFaults(refuse), WithImage(APIServer, "mine:dev")},
-		"faults: rules[0] (rule 0): ": {InProcess(), WithFaults(faults.Plan{Rules: []faults.Rule{{}}})},
+		"each count for itself":        {InProcess(), WithFaults(refuse), WithAPIServers(2)},
+		"use faults.NewProxy":          {WithFaults(refuse), WithImage(APIServer, "mine:dev")},
+		"faults: rules[0].fault: set ": {InProcess(), WithFaults(faults.Plan{Rules: []faults.Rule{{}}})},
 	} {
 		c, err := Start(t.Context(), opts...)
 		if err == nil {

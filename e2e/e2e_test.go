@@ -36,9 +36,8 @@ type world struct {
 // start brings a cluster up that ends with the test. The logs of a failed test's components are part of its output.
 func start(t *testing.T, opts ...cluster.Option) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	c, err := cluster.Start(ctx, append(opts, cluster.WithProgress(func(e cluster.Event) {
+	// It bounds itself, but for images that are to be built: on a busy machine, that takes longer than a cluster may.
+	c, err := cluster.Start(t.Context(), append(opts, cluster.WithProgress(func(e cluster.Event) {
 		if e.Done || e.Notice != "" {
 			t.Log(e.Step, e.Took, e.Notice)
 		}

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,10 @@ func TestNodeJoinsByToken(t *testing.T) {
 			return found.Code, err
 		}).ShouldNot(BeZero(), "%s is on the node", file)
 	}
+
+	heal, err := w.ShiftClock(t.Context(), joined, time.Hour)
+	w.must(err, "shift its clock")
+	w.must(heal(t.Context()), "heal it")
 
 	w.must(w.DeleteToken(t.Context(), command.Token), "delete the token")
 	w.must(joined.Restart(t.Context()), "restart the container")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,12 +95,15 @@ func (c *Containers) published(m backend.Member) []backend.PublishedPort {
 	return published
 }
 
+// clockEnv is the variable that has programs follow the files by which a member's clock is shifted.
+const clockEnv = clockfile.Env + "=" + rootDir + "/clock"
+
 func (c *Containers) containerConfig(m backend.Member, published []backend.PublishedPort) *container.Config {
 	labels := c.labels()
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
 	config := &container.Config{
 		Image: m.Image, Cmd: m.Args, Labels: labels, Volumes: map[string]struct{}{}, ExposedPorts: network.PortSet{},
-		Env: []string{clockfile.Env + "=" + path.Join(rootDir, "clock")},
+		Env: []string{clockEnv},
 	}
 	for _, dir := range m.Data {
 		if m.DataSize == 0 {

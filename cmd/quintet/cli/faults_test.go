@@ -51,7 +51,7 @@ func TestReadPlanNamesItsFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("rules: [{fault: {}}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readPlan(file); err == nil || !strings.Contains(err.Error(), "plan.yaml: rules[0]") {
+	if _, err := readPlan(file); err == nil || !strings.Contains(err.Error(), "plan.yaml:1: rules[0].fault") {
 		t.Errorf("got %v", err)
 	}
 }
