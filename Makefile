@@ -100,7 +100,7 @@ down: ## Remove all clusters, also those that a crash left behind
 
 .PHONY: e2e
 e2e: images rerunner ## Build images, test clusters of containers, write the conformance report to _output/report
-	QUINTET_REPORT_DIR=$(abspath $(REPORT)) $(call gotest,-p 1 -count=1 -timeout 45m,./e2e ./e2e/robustness,e2e)
+	QUINTET_REPORT_DIR=$(abspath $(REPORT)) $(call gotest,-p 1 -count=1 -timeout 60m,./e2e ./e2e/robustness,e2e)
 
 .PHONY: examples
 examples: ## Run the examples, a module of its own; the images that they need are built by the tests

@@ -50,7 +50,8 @@ func (a *app) bench() *cobra.Command {
 	fs.IntVar(&f.nodes, "nodes", 0, "hollow nodes of the largest cluster of scale and scale-etcd; by default as many as "+
 		"half of the machine's memory is enough for, at most 5000")
 	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
-	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+strings.Join(bench.Fractions(), ", "))
+	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+
+		strings.Join(bench.Fractions(), ", "))
 	fs.StringVar(&f.profiles, "profiles", "", "folder for CPU profiles of the clusters of scale and scale-etcd; their "+
 		"samples are labelled with the component")
 	fs.DurationVar(&f.duration, "duration", 5*time.Second, "how long each load is kept up")

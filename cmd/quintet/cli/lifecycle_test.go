@@ -133,7 +133,8 @@ func TestVerbsOfMembers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if names, err := nodeNames(ctx, c, []string{"1", "node-2"}); err != nil || !slices.Equal(names, []string{"node-1", "node-2"}) {
+	names, err := nodeNames(ctx, c, []string{"1", "node-2"})
+	if err != nil || !slices.Equal(names, []string{"node-1", "node-2"}) {
 		t.Errorf("the names of nodes: %v, %v", names, err)
 	}
 	for want, given := range map[string][]string{"has no node node-7": {"1", "7"}, "named twice": {"2", "node-2"},

@@ -54,7 +54,8 @@ func (a *app) kubeconfig() *cobra.Command {
 	cmd.Flags().BoolVar(&merge, "merge", false,
 		"add the context quintet-NAME to $KUBECONFIG or ~/.kube/config, and make it the current one, until the cluster is "+
 			"down")
-	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content; with --merge, of the file that has the context")
+	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content; "+
+		"with --merge, of the file that has the context")
 	return cmd
 }
 

@@ -68,7 +68,8 @@ func Cases() []suite.Case {
 			Requirement: "A kubelet's request for a client certificate MUST be approved and signed, and one for another " +
 				"node's name not."},
 	}
-	all = append(all, slices.Concat(ofJobs(), ofMoreJobs(), ofReplicas(), ofStatefulSets(), ofSets(), ofLimits(), ofTroubles())...)
+	all = append(all, slices.Concat(ofJobs(), ofMoreJobs(), ofReplicas(), ofStatefulSets(), ofSets(), ofLimits(),
+		ofTroubles())...)
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Controllers, "0.1"
 		all[i].Needs = append(all[i].Needs, suite.HasControllers)

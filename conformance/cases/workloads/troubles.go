@@ -83,7 +83,8 @@ func quotaRequests(ctx context.Context, t *suite.T) {
 	suite.WaitFor(ctx, t, "its request counted", used, Equal("60m"))
 	err = asks("greedy", "60m")
 	t.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "a pod beyond the quota: %v", err)
-	t.Expect(err).To(MatchError(ContainSubstring("requested: requests.cpu=60m, used: requests.cpu=60m, limited: requests.cpu=100m")))
+	t.Expect(err).To(MatchError(ContainSubstring(
+		"requested: requests.cpu=60m, used: requests.cpu=60m, limited: requests.cpu=100m")))
 }
 
 func quotaObjects(ctx context.Context, t *suite.T) {
