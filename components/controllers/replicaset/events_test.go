@@ -53,7 +53,8 @@ func (l *lagging) reconcile() {
 	for _, uid := range slices.Sorted(maps.Keys(l.seen)) {
 		all = append(all, l.seen[uid])
 	}
-	p := decide(observed{set: l.set, pods: all, related: func() []*v1.Pod { return all }, expectationsMet: l.pending.Satisfied("k"), now: now})
+	p := decide(observed{set: l.set, pods: all, related: always(all),
+		expectationsMet: l.pending.Satisfied("k"), now: now})
 	l.pending.ExpectCreations("k", p.create)
 	for range p.create {
 		if l.random.IntN(5) == 0 {
@@ -246,7 +247,8 @@ func TestRankIsAnOrder(t *testing.T) {
 		if got := rank(all, perNode, now); !slices.Equal(got, want) {
 			t.Fatal("the order depends on the order before")
 		}
-		if n := random.IntN(8); !slices.Equal(choose(all, nil, 8, now), all) || len(choose(all, func() []*v1.Pod { return all }, n, now)) != n {
+		n := random.IntN(8)
+		if !slices.Equal(choose(all, nil, 8, now), all) || len(choose(all, always(all), n, now)) != n {
 			t.Fatal("another number was chosen")
 		}
 	}

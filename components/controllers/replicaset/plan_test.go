@@ -105,13 +105,15 @@ func TestDecide(t *testing.T) {
 			return s
 		}()}},
 	} {
-		tc.o.now = now
+		tc.o.now, tc.o.related = now, always(tc.o.pods)
 		p := decide(tc.o)
 		if p.create != tc.create || len(p.delete) != tc.remove {
 			t.Errorf("%s: create %d, delete %d; want %d, %d", name, p.create, len(p.delete), tc.create, tc.remove)
 		}
 	}
 }
+
+func always(pods []*v1.Pod) func() []*v1.Pod { return func() []*v1.Pod { return pods } }
 
 // TestConverges: whatever the pods are, a few plans lead to the wanted number, and no further.
 func TestConverges(t *testing.T) {
@@ -123,7 +125,8 @@ func TestConverges(t *testing.T) {
 				all = append(all, pod(fmt.Sprint("p", i), options[i%4]...))
 			}
 			for range 3 {
-				p := decide(observed{set: set(want), pods: all, related: func() []*v1.Pod { return all }, expectationsMet: true, now: now})
+				p := decide(observed{set: set(want), pods: all, related: always(all),
+					expectationsMet: true, now: now})
 				for i := range p.create {
 					all = append(all, pod(fmt.Sprint("new", i)))
 				}
@@ -131,7 +134,7 @@ func TestConverges(t *testing.T) {
 					going(doomed)
 				}
 			}
-			p := decide(observed{set: set(want), pods: all, expectationsMet: true, now: now})
+			p := decide(observed{set: set(want), pods: all, related: always(all), expectationsMet: true, now: now})
 			if p.create != 0 || len(p.delete) != 0 || p.status.Replicas != want {
 				t.Fatalf("want %d from %d: %+v", want, have, p)
 			}
