@@ -25,6 +25,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/components/kubelet/spec"
 	"quintet.dev/quintet/components/kubelet/status"
+	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
 // call is a call of the engine, or the answer to one, that waits until the test lets it go on.
@@ -171,6 +172,11 @@ func (g *gate) Logs(ctx context.Context, id string, options runtime.LogOptions, 
 // runManager runs a manager in a bubble until the function that it returns is called.
 func runManager(t *testing.T, engine runtime.Engine) (*Manager, func()) {
 	t.Helper()
+	return runWithVolumes(t, engine, nil)
+}
+
+func runWithVolumes(t *testing.T, engine runtime.Engine, made *volumes.Manager) (*Manager, func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	client := fake.NewClientset()
 	ready := make(chan struct{})
@@ -185,6 +191,7 @@ func runManager(t *testing.T, engine runtime.Engine) (*Manager, func()) {
 			Limits: plan.Limits{Initial: time.Second, Max: time.Minute}},
 		Limits: plan.Limits{Initial: time.Second, Max: time.Minute}, Node: func() *v1.Node { return nil },
 		HostIPs: []string{"127.0.0.1"}, RuntimeName: "hollow", Resync: time.Minute, Relist: 30 * time.Second,
+		Volumes: made,
 	})
 	var wait sync.WaitGroup
 	wait.Go(func() { writer.Run(ctx, 1) })

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -132,4 +134,43 @@ func TestEvict(t *testing.T) {
 	if s.ending == nil || s.ending.Grace != time.Second {
 		t.Errorf("ending: %+v", s.ending)
 	}
+}
+
+// counted is a volume plug-in that counts how often its volumes are brought up to date.
+type counted struct {
+	dir string
+	n   atomic.Int32
+}
+
+func (*counted) Name() string                  { return "example.com/counted" }
+func (*counted) Supports(*volumes.Source) bool { return true }
+
+func (c *counted) SetUp(context.Context, *volumes.Source) (volumes.Mounted, error) {
+	c.n.Add(1)
+	time.Sleep(time.Second) // it ends later than the resync that it began with
+	return volumes.Mounted{Path: c.dir}, nil
+}
+
+// TestVolumesAreRefreshed: once for each resync, though that comes a moment sooner than a period after the last time.
+func TestVolumesAreRefreshed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plugin := &counted{dir: t.TempDir()}
+		m, end := runWithVolumes(t, newGate(t),
+			&volumes.Manager{Root: t.TempDir(), Plugins: []volumes.Plugin{plugin}})
+		defer end()
+		pod := simplePod("u")
+		pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{
+			CSI: &v1.CSIVolumeSource{Driver: "example.com"}}}}
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v"}}
+		m.Set(pod)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		first := plugin.n.Load()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if phaseOf(m, "u") != v1.PodRunning || first < 1 || plugin.n.Load() != first+3 {
+			t.Errorf("the pod is %s; its volume was made %d times, and %d more in three minutes", phaseOf(m, "u"), first,
+				plugin.n.Load()-first)
+		}
+	})
 }

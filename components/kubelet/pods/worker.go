@@ -102,7 +102,8 @@ func (w *worker) run(ctx context.Context) {
 			timed, w.state.wakeAt = time.Time{}, time.Time{}
 			w.state.observe = true
 		case <-resync.C():
-			w.state.decide = true // what the engine has is told by events, and by the relist, which is more frequent
+			// What the engine has is told by events, and by the relist, which is more frequent.
+			w.state.decide, w.state.stale = true, true
 		}
 	}
 	w.m.forget(w.uid)
