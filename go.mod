@@ -69,6 +69,7 @@ require (
 	k8s.io/cri-api v0.36.6
 	k8s.io/cri-streaming v0.36.6
 	k8s.io/dynamic-resource-allocation v0.36.6
+	k8s.io/endpointslice v0.36.6
 	k8s.io/externaljwt v0.36.6
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kms v0.36.6
@@ -115,7 +116,6 @@ require (
 	go.uber.org/mock v0.6.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
-	k8s.io/endpointslice v0.36.6 // indirect
 )
 
 require (
