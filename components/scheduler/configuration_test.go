@@ -39,7 +39,8 @@ func TestConfigurationIsReadBack(t *testing.T) {
 			t.Errorf("%s: read back:\n%s", name, diff)
 		}
 		ignore := cmpopts.IgnoreFields(Config{}, "Client", "File", "CommandLine", "Access", "Clock", "Profiles",
-			"QPS", "changed", "gates", "plugins", "pluginNames", "handles", "connection", "claims", "working")
+			"QPS", "changed", "gates", "plugins", "pluginNames", "handles", "connection", "claims", "devices",
+			"working")
 		if diff := cmp.Diff(want, got, ignore, cmpopts.IgnoreFields(leader.Config{}, "Watchdog")); diff != "" {
 			t.Errorf("%s: -before +read back:\n%s", name, diff)
 		}
