@@ -14,7 +14,7 @@ import (
 
 // TestOthersTakeOver: when the leader ends, another scheduler and controller manager work.
 func TestOthersTakeOver(t *testing.T) {
-	quick := []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1s",
+	quick := []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s",
 		"--leader-elect-retry-period=200ms"}
 	c, client := started(t, WithSchedulers(2), WithControllerManagers(2), WithArgs(Scheduler, quick...),
 		WithArgs(ControllerManager, quick...))
