@@ -34,8 +34,8 @@ func apiServer(t *testing.T) *rest.Config {
 	return config
 }
 
-// try runs a subject under a fault, and returns what is wrong and which requests were disturbed.
-func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, planted bool) (error, []faults.Injected) {
+// try runs a subject under a fault, and returns which requests were disturbed and what is wrong.
+func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, planted bool) ([]faults.Injected, error) {
 	t.Helper()
 	injector, err := faults.New(faults.Plan{Seed: *seed, Rules: []faults.Rule{rule}})
 	if err != nil {
@@ -64,7 +64,7 @@ func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, plant
 	if err := objects.DeleteCollection(t.Context(), metav1.DeleteOptions{}, ofSubject); err != nil {
 		t.Fatal(err)
 	}
-	return wrong, injector.Log()
+	return injector.Log(), wrong
 }
 
 // TestFaultsFindPlantedBugs: under each kind of fault a program that is right passes, and a bug is found, and found
@@ -94,19 +94,19 @@ func TestFaultsFindPlantedBugs(t *testing.T) {
 		"duplicate":   {census, once(faults.Fault{Duplicate: true, After: 1, Spread: rounds / 2})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if wrong, log := try(t, config, test.run, test.rule, false); wrong != nil || len(log) == 0 {
+			if log, wrong := try(t, config, test.run, test.rule, false); wrong != nil || len(log) == 0 {
 				t.Errorf("a program that is right: %v; %d faults", wrong, len(log))
 			}
 			none := test.rule
 			none.Match.Users = []string{"another"}
-			if wrong, _ := try(t, config, test.run, none, true); wrong != nil {
+			if _, wrong := try(t, config, test.run, none, true); wrong != nil {
 				t.Errorf("the bug, without a fault: %v", wrong)
 			}
-			first, log := try(t, config, test.run, test.rule, true)
+			log, first := try(t, config, test.run, test.rule, true)
 			if first == nil {
 				t.Fatalf("the bug is not found by %v", log)
 			}
-			again, same := try(t, config, test.run, test.rule, true)
+			same, again := try(t, config, test.run, test.rule, true)
 			if again == nil || !reflect.DeepEqual(log, same) {
 				t.Errorf("the same seed finds %v, and then %v, by\n%v\n%v", first, again, log, same)
 			}

@@ -23,7 +23,7 @@ const DefaultTokenTTL = 24 * time.Hour
 // NodeTokenGroup is the group of bootstrap tokens by which nodes join, kubeadm's.
 const NodeTokenGroup = join.NodeGroup
 
-// NoExpiry, as the TTL of a token, makes it valid until it is deleted.
+// NoExpiry is the TTL of a token that is valid until it is deleted.
 const NoExpiry time.Duration = -1
 
 // TokenOptions describe a new bootstrap token. The zero value is one by which nodes join within a day.

@@ -54,11 +54,11 @@ func ReadNodeConfig(s *corev1.Secret) (NodeConfig, error) {
 		return c, fmt.Errorf("the Secret %s/%s has no %s", s.Namespace, s.Name, nodeConfigKey)
 	}
 	if err := json.Unmarshal(content, &c); err != nil {
-		return c, fmt.Errorf("Secret %s/%s: %w", s.Namespace, s.Name, err)
+		return c, fmt.Errorf("read Secret %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	for name := range c.Files {
 		if name == "" || path.Clean("/"+name) != "/"+name {
-			return c, fmt.Errorf("Secret %s/%s: %q is no path of a file", s.Namespace, s.Name, name)
+			return c, fmt.Errorf("read Secret %s/%s: %q is no path of a file", s.Namespace, s.Name, name)
 		}
 	}
 	return c, nil

@@ -236,9 +236,12 @@ func sliceUnready(ctx context.Context, t *suite.T) {
 func sliceMirror(ctx context.Context, t *suite.T) {
 	createService(ctx, t, "outside", func(spec *corev1.ServiceSpec) { spec.Selector = nil })
 	legacy := t.Client.CoreV1().Endpoints(t.Namespace)
-	_, err := legacy.Create(ctx, &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "outside"}, //nolint:staticcheck
-		Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}, //nolint:staticcheck
-			Ports: []corev1.EndpointPort{{Port: 80}}}}}, metav1.CreateOptions{}) //nolint:staticcheck
+	//lint:ignore SA1019 it is the deprecated API that is mirrored
+	subsets := []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}},
+		Ports: []corev1.EndpointPort{{Port: 80}}}}
+	//lint:ignore SA1019 it is the deprecated API that is mirrored
+	_, err := legacy.Create(ctx, &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "outside"}, Subsets: subsets},
+		metav1.CreateOptions{})
 	t.Must(err, "create the endpoints")
 	suite.WaitFor(ctx, t, "the endpoint mirrored", endpoints(t, "outside"), ConsistOf(HavePrefix("192.0.2.9 true")))
 	t.Must(legacy.Delete(ctx, "outside", metav1.DeleteOptions{}), "delete the endpoints")
