@@ -34,10 +34,10 @@ func apiServer(t *testing.T) *rest.Config {
 	return config
 }
 
-// try runs a subject under a fault, and returns which requests were disturbed and what is wrong.
-func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, planted bool) ([]faults.Injected, error) {
+// disturb returns a configuration whose requests suffer from faults, until the test ends, and what injects them.
+func disturb(t *testing.T, config *rest.Config, user string, rules ...faults.Rule) (*rest.Config, *faults.Injector) {
 	t.Helper()
-	injector, err := faults.New(faults.Plan{Seed: *seed, Rules: []faults.Rule{rule}})
+	injector, err := faults.New(faults.Plan{Seed: *seed, Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,19 @@ func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, plant
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer proxy.Close()
-	disturbed, err := proxy.For("subject", config)
+	t.Cleanup(func() { _ = proxy.Close() })
+	disturbed, err := proxy.For(user, config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	disturbed.QPS = -1
+	return disturbed, injector
+}
+
+// try runs a subject under a fault, and returns which requests were disturbed and what is wrong.
+func try(t *testing.T, config *rest.Config, run subject, rule faults.Rule, planted bool) ([]faults.Injected, error) {
+	t.Helper()
+	disturbed, injector := disturb(t, config, "subject", rule)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	wrong, err := run(ctx, disturbed, config, planted)

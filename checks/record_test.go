@@ -29,25 +29,12 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // lost and requests are refused; nothing acknowledged is lost, watches are in order and informers equal a list.
 func TestRecorded(t *testing.T) {
 	config := apiServer(t)
-	injector, err := faults.New(faults.Plan{Seed: *seed, Rules: []faults.Rule{
+	disturbed, _ := disturb(t, config, "jane", []faults.Rule{
 		{Probability: 0.02, Match: faults.Match{Verbs: []string{"create", "update", "delete"}},
 			Fault: faults.Fault{LoseReply: true}},
 		{Probability: 0.1, Match: faults.Match{Verbs: []string{"update"}}, Fault: faults.Fault{Status: 409}},
 		{Probability: 0.5, Match: faults.Match{Verbs: []string{"watch"}}, Fault: faults.Fault{Cut: true, Spread: 20}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := faults.NewProxy(injector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	disturbed, err := proxy.For("jane", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	disturbed.QPS = -1
+	}...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	informers, err := checks.StartInformers(ctx, disturbed, configMaps)
 	if err != nil {

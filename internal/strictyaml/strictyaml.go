@@ -54,7 +54,8 @@ type Decoder struct {
 }
 
 // Decode decodes a file of one document into the struct that into points to: fields by their json tags, structs,
-// pointers, slices, maps of strings, strings, numbers, booleans, and what JSON has as strings. All errors are returned, joined.
+// pointers, slices, maps of strings, strings, numbers, booleans, and what JSON has as strings. All
+// errors are returned, joined.
 func Decode(file string, content []byte, into any) (*Decoder, error) {
 	d := &Decoder{file: file, lines: map[string]int{}}
 	reader := yaml.NewDecoder(bytes.NewReader(content))

@@ -214,8 +214,8 @@ object goes.`,
 	}
 }
 
-// nodeNames gives the full names of nodes, of which numbers are short forms. That they exist, and that none is named twice,
-// is checked before one is removed.
+// nodeNames gives the full names of nodes, of which numbers are short forms. That they exist, and that none is named
+// twice, is checked before one is removed.
 func nodeNames(ctx context.Context, c *cluster.Cluster, given []string) ([]string, error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {

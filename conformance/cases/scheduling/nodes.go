@@ -85,7 +85,8 @@ func nodeAffinityOperators(ctx context.Context, t *suite.T) {
 		t.Expect(place(ctx, t, pod(t, test.name, require(test.terms...)))).To(Equal(test.node), test.name)
 	}
 	both := label("generation", corev1.NodeSelectorOpIn, "12")
-	both.MatchExpressions = append(both.MatchExpressions, label("retired", corev1.NodeSelectorOpExists).MatchExpressions...)
+	both.MatchExpressions = append(both.MatchExpressions,
+		label("retired", corev1.NodeSelectorOpExists).MatchExpressions...)
 	t.CreatePod(ctx, pod(t, "both", require(both)))
 	t.Expect(refused(ctx, t, "both").Message).To(ContainSubstring("didn't match Pod's node affinity/selector"))
 }

@@ -105,7 +105,9 @@ func quotaObjects(ctx context.Context, t *suite.T) {
 	err = create("two")
 	t.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the second: %v", err)
 	t.Must(secrets.Delete(ctx, "one", metav1.DeleteOptions{}), "delete the first")
-	suite.WaitFor(ctx, t, "the second created", func(context.Context) (bool, error) { return true, create("two") }, BeTrue())
+	suite.WaitFor(ctx, t, "the second created", func(context.Context) (bool, error) {
+		return true, create("two")
+	}, BeTrue())
 }
 
 func limitRangeBounds(ctx context.Context, t *suite.T) {

@@ -101,7 +101,7 @@ func TestContainersAreInspectedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want("with events followed anew", 1, runtime.Running, 3)
+	want("with events followed again", 1, runtime.Running, 3)
 	change(func(l *listed) { l.shares = 4 })
 	api.events <- "update"
 	if uid := <-changed; uid != "u" {
