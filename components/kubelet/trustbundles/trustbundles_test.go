@@ -41,12 +41,14 @@ func run(t *testing.T, client *fake.Clientset, changed func()) *Bundles {
 func TestLookUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := certificate("1"), certificate("2"), certificate("3")
-		b := run(t, fake.NewClientset(bundle("plain", "", "text\n"+two+one+two),
-			bundle("a", "a.b/c", one+three, "live"), bundle("b", "a.b/c", three+two), bundle("other", "x.y/z", one)),
-			func() {})
-		if _, err := b.ByName("plain", true); err == nil || !strings.Contains(err.Error(), "not yet synced") {
+		client := fake.NewClientset(bundle("plain", "", "text\n"+two+one+two),
+			bundle("a", "a.b/c", one+three, "live"), bundle("b", "a.b/c", three+two), bundle("other", "x.y/z", one))
+		_, err := New(client, func() {}).ByName("plain", true)
+		if err == nil || !strings.Contains(err.Error(), "not yet synced") {
 			t.Errorf("before the first list: %v", err)
 		}
+		b := run(t, client, func() {})
+		_, _ = b.ByName("plain", true) // from the first question on, bundles are watched
 		synctest.Wait()
 		everything, live := &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"live": "yes"}}
 		by := func(signer string, s *metav1.LabelSelector, optional bool) func() ([]byte, error) {
