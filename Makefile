@@ -11,9 +11,9 @@ export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 
 PACKAGES  ?= ./...
 UNIT      = $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$')
-# All but the whole API server's own tests, which take a quarter of an hour so: make race RACE=./components/apiserver
-RACE      ?= $$(go list ./components/... ./conformance/... ./internal/... ./checks/... ./clock/... ./faults/... ./score/... \
-	./why/... ./cluster | grep --invert-match '/components/apiserver$$')
+# The whole API server's own tests take a quarter of an hour under the race detector: make race RACE=./components/apiserver
+SLOW      := quintet.dev/quintet/components/apiserver
+RACE      ?= $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$' | grep --invert-match --line-regexp $(SLOW))
 NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
@@ -33,7 +33,7 @@ LINT      := go tool -modfile=.ci/tools/go.mod
 # gotest FLAGS,PACKAGES,NAME tests. With RERUN=1, as on build machines, tests that fail (five at most) run once more, and
 # those that pass only then are named in _output/flaky/NAME.
 RERUNNER  := $(CURDIR)/bin/tools/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5
-gotest     = $(if $(RERUN),$(RERUNNER) --rerun-fails-report=$(CURDIR)/_output/flaky/$3 --packages="$2" -- $1,go test $1 $2)
+gotest     = $(if $(findstring -race,$1),CGO_ENABLED=1 )$(if $(RERUN),$(RERUNNER) --rerun-fails-report=$(CURDIR)/_output/flaky/$3 --packages="$2" -- $1,go test $1 $2)
 
 ##@ Develop
 
@@ -49,14 +49,18 @@ build: ## Build all programs into bin/, static
 	go build -C components/registry -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
 
 .PHONY: test
-test: rerunner ## Run the unit tests (no Docker needed; tests that use it are skipped without)
+test: rerunner ## Run the unit tests (no Docker needed; tests that use it are skipped without); with DETECT=1 those of race so
+ifdef DETECT
+	$(MAKE) race
+	$(call gotest,-timeout 30m,$(SLOW),test)
+else
 	$(call gotest,-timeout 30m,$(UNIT),test)
 	cd components/dns && $(call gotest,,./...,test-dns)
 	cd components/registry && $(call gotest,,./...,test-registry)
+endif
 
 .PHONY: race
-race: export CGO_ENABLED = 1
-race: rerunner ## Run RACE under the race detector: by default all but the API server's own tests
+race: rerunner ## Run RACE under the race detector: by default all unit tests but the API server's own
 	$(call gotest,-race -timeout 30m,$(RACE),race)
 	cd components/dns && $(call gotest,-race,./...,race-dns)
 	cd components/registry && $(call gotest,-race,./...,race-registry)

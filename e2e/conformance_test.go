@@ -14,6 +14,9 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+// maxAgain is how many cases may fail at the first attempt: where more do, no machine was merely busy.
+const maxAgain = 5
+
 // TestConformance runs the whole suite on two nodes. The report goes to the folder named by QUINTET_REPORT_DIR.
 func TestConformance(t *testing.T) {
 	var failures []string
@@ -26,8 +29,13 @@ func TestConformance(t *testing.T) {
 		cluster.WithDeviceDriver(), cluster.WithArgs(cluster.Node, "--pod-max-pids=300"))
 	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet",
 		Profiles: []suite.Profile{suite.ProfileFull}, Progress: os.Stdout})
-	if err != nil {
-		t.Fatal(err)
+	w.must(err, "run the suite")
+	// On a busy machine a case may run out of its time: the few that fail run again. The report keeps both attempts.
+	if again := made.ToRerun(); len(again) > 0 && len(again) <= maxAgain {
+		t.Logf("at the first attempt failed: %v", again)
+		made, err = conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet", Rerun: made,
+			Progress: os.Stdout})
+		w.must(err, "run %v again", again)
 	}
 	if dir := os.Getenv("QUINTET_REPORT_DIR"); dir != "" {
 		w.must(made.WriteAll(dir), "write the report")

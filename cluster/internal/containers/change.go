@@ -32,7 +32,6 @@ func (c *Containers) Add(ctx context.Context, m backend.Placement) (backend.Addr
 		if err != nil {
 			return nil, err
 		}
-		defer free.release()
 		if p.published, err = free.next(); err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ type Containers struct {
 // place is where a member is to be.
 type place struct {
 	ips       []netip.Addr // of IPv4, and of IPv6 if the cluster has it
-	published int          // the port of the engine's host, or 0
+	published hostPort
 }
 
 // New connects to the Docker engine.
@@ -97,7 +97,6 @@ func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.networkID, c.network, c.host, c.privileges = id, made, host, likelyPrivileges(host)
-	defer free.release()
 	for i, m := range members {
 		p := place{ips: made.member(i)}
 		if m.Port != 0 {
@@ -118,8 +117,15 @@ func (c *Containers) Close(ctx context.Context) error {
 	return removeRun(ctx, c.docker, c.config.Run)
 }
 
-// Release closes the connections to Docker.
-func (c *Containers) Release() error { return errors.Join(c.docker.Close(), c.provider.Close()) }
+// Release closes the connections to Docker, and lets go of the ports of members that never started.
+func (c *Containers) Release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.members {
+		p.published.release()
+	}
+	return errors.Join(c.docker.Close(), c.provider.Close())
+}
 
 func (c *Containers) containerName(member string) string { return c.config.Cluster + "-" + member }
 
@@ -167,5 +173,5 @@ func (s addressing) IPs(member string) []string {
 }
 func (s addressing) PublicHost() string { return s.c.engine().name }
 func (s addressing) Endpoint(member string, _ int) string {
-	return s.c.engine().hostPort(s.c.place(member).published)
+	return s.c.engine().address(s.c.place(member).published.number)
 }

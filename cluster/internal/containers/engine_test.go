@@ -108,21 +108,21 @@ func TestEngineThatIsNotTheOneAskedFor(t *testing.T) {
 }
 
 func TestRemotePortsDiffer(t *testing.T) {
-	p := &remotePorts{taken: map[int]bool{}}
-	for port := firstRemote; port < firstRemote+4900; port++ {
+	p := freePorts{taken: map[int]bool{}}
+	for port := firstPort; port < firstPort+4900; port++ {
 		p.taken[port] = true
 	}
 	for range 100 {
 		before := len(p.taken)
 		port, err := p.next()
-		if err != nil || len(p.taken) != before+1 || port < firstRemote || port >= endRemote {
-			t.Fatalf("%d, %v", port, err)
+		if err != nil || len(p.taken) != before+1 || port.number < firstPort || port.number >= endPort {
+			t.Fatalf("%d, %v", port.number, err)
 		}
 	}
 	for range 2 {
 		_, _ = p.next()
 	}
 	if port, err := p.next(); err == nil {
-		t.Errorf("%d of a range that is used up", port)
+		t.Errorf("%d of a range that is used up", port.number)
 	}
 }

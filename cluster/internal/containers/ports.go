@@ -8,81 +8,94 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 )
 
+// The range of ports lies between Kubernetes' node ports' lower end and the ports that Linux gives to clients: what is
+// free now stays so, but for other servers.
+const (
+	firstPort = 20000
+	endPort   = 30000
+)
+
 // ports chooses ports by number: a container that is restarted must keep its port, which Docker grants only to a number
 // given at its creation.
 type ports interface {
-	next() (int, error)
-	// release ends the choice; what was chosen may then be listened on.
-	release()
+	next() (hostPort, error)
+}
+
+// hostPort is a port of the engine's host; the zero value is none. On this machine it is held by a listener, lest
+// another cluster choose it, until its container starts.
+type hostPort struct {
+	number int
+	held   net.Listener
+}
+
+// release lets the container have the port. It may be called again.
+func (p hostPort) release() {
+	if p.held != nil {
+		_ = p.held.Close()
+	}
 }
 
 func newPorts(ctx context.Context, docker *testcontainers.DockerClient, host engineHost) (ports, error) {
-	if host.isLocal() {
-		return &localPorts{bind: host.bind}, nil
-	}
 	listed, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
-	taken := map[int]bool{}
+	free := freePorts{taken: map[int]bool{}}
 	for _, c := range listed.Items {
 		for _, p := range c.Ports {
-			taken[int(p.PublicPort)] = true
+			free.taken[int(p.PublicPort)] = true
 		}
 	}
-	return &remotePorts{taken: taken}, nil
-}
-
-// localPorts are this machine's. Each is held until all are chosen, lest one be chosen twice.
-type localPorts struct {
-	bind netip.Addr
-	held []net.Listener
-}
-
-func (p *localPorts) next() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(p.bind.String(), "0"))
-	if err != nil {
-		return 0, err
+	if host.isLocal() {
+		return localPorts{free: free, bind: host.bind}, nil
 	}
-	p.held = append(p.held, listener)
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return free, nil
 }
 
-func (p *localPorts) release() {
-	for _, listener := range p.held {
-		_ = listener.Close()
-	}
-}
+// freePorts are random ones that no container has. On another machine nothing else can be tried: should a program there
+// have one, the engine refuses to start the container and names the port.
+type freePorts struct{ taken map[int]bool }
 
-// remotePorts are another machine's, where nothing can be tried: they are random ones that no container has. Should a
-// program there have one, the engine refuses to start the container and names the port.
-type remotePorts struct{ taken map[int]bool }
-
-// The range lies between Kubernetes' node ports' lower end and the ports that Linux gives to clients.
-const (
-	firstRemote = 20000
-	endRemote   = 30000
-)
-
-func (p *remotePorts) next() (int, error) {
-	if len(p.taken) > (endRemote-firstRemote)/2 {
-		return 0, errors.New("the engine's containers publish too many ports")
+func (p freePorts) next() (hostPort, error) {
+	if len(p.taken) > (endPort-firstPort)/2 {
+		return hostPort{}, errors.New("the engine's containers publish too many ports")
 	}
 	for {
-		port := firstRemote + rand.IntN(endRemote-firstRemote)
+		port := firstPort + rand.IntN(endPort-firstPort)
 		if !p.taken[port] {
 			p.taken[port] = true
-			return port, nil
+			return hostPort{number: port}, nil
 		}
 	}
 }
 
-func (p *remotePorts) release() {}
+// localPorts are this machine's, on which nothing listens.
+type localPorts struct {
+	free freePorts
+	bind netip.Addr
+}
 
-// hostPort is an address to dial.
-func (h engineHost) hostPort(port int) string { return net.JoinHostPort(h.name, strconv.Itoa(port)) }
+func (p localPorts) next() (hostPort, error) {
+	for {
+		port, err := p.free.next()
+		if err != nil {
+			return hostPort{}, err
+		}
+		port.held, err = net.Listen("tcp", net.JoinHostPort(p.bind.String(), strconv.Itoa(port.number)))
+		switch {
+		case err == nil:
+			return port, nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return hostPort{}, err
+		}
+	}
+}
+
+// address is one to dial.
+func (h engineHost) address(port int) string { return net.JoinHostPort(h.name, strconv.Itoa(port)) }

@@ -76,7 +76,7 @@ func (c *Containers) Endpoint(ctx context.Context, of backend.Instance, port int
 	if err != nil {
 		return "", err
 	}
-	return hostNamed(host).hostPort(published.Host), nil
+	return hostNamed(host).address(published.Host), nil
 }
 
 // publishedPort is the port of the engine's host that leads to a port of a member.

@@ -55,6 +55,7 @@ func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (b
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", m.Name, err)
 	}
+	c.place(m.Name).published.release()
 	if _, err := c.docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", m.Name, c.explain(err)), removeContainer(ctx, c.docker, id))
 	}
@@ -89,7 +90,7 @@ func (c *Containers) create(ctx context.Context, m backend.Member, p privileges)
 // published maps ports of the engine's host to the member's.
 func (c *Containers) published(m backend.Member) []backend.PublishedPort {
 	published := slices.Clone(m.Publish)
-	if port := c.place(m.Name).published; port != 0 {
+	if port := c.place(m.Name).published.number; port != 0 {
 		published = append(published, backend.PublishedPort{Host: port, Member: m.Port, Protocol: "tcp"})
 	}
 	return published
