@@ -124,7 +124,7 @@ endurance: ## Kill kubelets, engines and nodes for LENGTH, and check what is lef
 	go test -count=1 -timeout 0 -v -run TestNodesEndure ./e2e -args -endurance-length $(LENGTH)
 
 .PHONY: aborts
-aborts: images ## Kill ABORTS starts at random moments, and check that nothing is left (40 in e2e)
+aborts: images ## Kill ABORTS starts at random moments, and check that nothing is left (20 in e2e)
 	go test -count=1 -timeout 0 -v -run 'TestAborted' ./e2e -args -aborts $(ABORTS)
 
 .PHONY: parallel

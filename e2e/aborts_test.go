@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	aborts = flag.Int("aborts", 40, "how many starts in process are aborted; a quarter as many in containers, and a "+
+	aborts = flag.Int("aborts", 20, "how many starts in process are aborted; a quarter as many in containers, and a "+
 		"twentieth of programs beside containers")
 	abortSeed = flag.Uint64("abort-seed", 1, "decides when starts are aborted")
 )
