@@ -13,6 +13,32 @@ import (
 
 const zoneKey = "zone"
 
+func ofAffinity() []suite.Case {
+	const affinity = assign + "#inter-pod-affinity-and-anti-affinity"
+	return []suite.Case{
+		{ID: "scheduling/pod-affinity", Run: podAffinity, Reference: affinity,
+			Requirement: "A pod with required affinity MUST be bound only into a domain that has a pod of the " +
+				"wanted kind, as soon as there is one."},
+		{ID: "scheduling/pod-affinity-first", Run: podAffinityFirst, Reference: affinity,
+			Requirement: "The first pod of a group that wants to be with its own kind MUST be bound, and all others " +
+				"beside it."},
+		{ID: "scheduling/pod-affinity-namespaces", Run: podAffinityNamespaces, Reference: assign + "#namespace-selector",
+			Requirement: "A term of pod affinity MUST mean pods of the pod's own namespace, unless it names or " +
+				"selects others."},
+		{ID: "scheduling/pod-affinity-preferred", Run: podAffinityPreferred, Reference: affinity,
+			Requirement: "Preferred pod affinity and anti-affinity MUST decide among the nodes that fit."},
+		{ID: "scheduling/pod-anti-affinity", Run: podAntiAffinity, Reference: affinity,
+			Requirement: "A pod with required anti-affinity MUST NOT be bound into a domain that has a pod of that " +
+				"kind."},
+		{ID: "scheduling/pod-anti-affinity-of-others", Run: podAntiAffinityOfOthers, Reference: affinity,
+			Requirement: "A pod MUST NOT be bound into a domain where a pod's anti-affinity forbids it."},
+		{ID: "scheduling/pod-anti-affinity-revisions", Run: podAntiAffinityRevisions,
+			Reference: assign + "#matchlabelkeys",
+			Requirement: "A term with matchLabelKeys MUST count only pods that have the pod's own values of those " +
+				"labels."},
+	}
+}
+
 // addZones makes one node for each name, in a zone that is the name's first letter.
 func addZones(ctx context.Context, t *suite.T, names ...string) []string {
 	var out []string

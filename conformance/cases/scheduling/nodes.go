@@ -11,6 +11,27 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofNodes() []suite.Case {
+	return []suite.Case{
+		{ID: "scheduling/taint-preferred", Run: taintPreferred, Reference: taints,
+			Requirement: "A node with a PreferNoSchedule taint MUST be avoided while another one fits, and taken " +
+				"otherwise."},
+		{ID: "scheduling/tolerations", Run: tolerations, Reference: taints,
+			Requirement: "A toleration MUST match a taint by key, operator, value and effect, and by no less."},
+		{ID: "scheduling/node-affinity-operators", Run: nodeAffinityOperators, Reference: assign + "#operators",
+			Requirement: "Every operator of node affinity MUST select by its meaning; of terms one suffices, of a " +
+				"term's expressions all count."},
+		{ID: "scheduling/node-relabeled", Run: relabeled, Reference: assign + "#nodeselector",
+			Requirement: "A pod that no node suits MUST be bound once a node gets the labels that it asks for."},
+		{ID: "scheduling/other-scheduler", Run: otherScheduler,
+			Reference:   "https://kubernetes.io/docs/tasks/extend-kubernetes/configure-multiple-schedulers/",
+			Requirement: "A pod with another schedulerName MUST be left alone."},
+		{ID: "scheduling/gates-open", Run: gatesOpen, Reference: readiness + "#mutable-pod-scheduling-directives",
+			Requirement: "A pod MUST be bound only when all its gates are gone, by the node selector that it has " +
+				"then."},
+	}
+}
+
 func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "team", Value: "red", Effect: effect})

@@ -14,6 +14,28 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofPreemption() []suite.Case {
+	return []suite.Case{
+		{ID: "scheduling/preemption", Run: preemption, Reference: preempting + "#preemption",
+			Requirement: "A pod of higher priority that fits nowhere MUST have the node nominated where a pod of " +
+				"lower priority is deleted for it, which says so, and be bound when that is gone."},
+		{ID: "scheduling/preemption-least", Run: preemptionLeast, Reference: preempting + "#preemption",
+			Requirement: "Of the nodes where preemption helps, the one MUST be taken whose victims have the lowest " +
+				"priority."},
+		{ID: "scheduling/preemption-reprieve", Run: preemptionReprieve, Reference: preempting + "#preemption",
+			Requirement: "Of a node's pods only as many MUST be preempted as are in the way, those of lowest " +
+				"priority."},
+		{ID: "scheduling/preemption-budget", Run: preemptionBudget,
+			Reference: preempting + "#poddisruptionbudget-is-supported-but-not-guaranteed",
+			Requirement: "Preemption MUST prefer victims whose disruption budgets allow it, and take protected ones " +
+				"where there are no others."},
+		{ID: "scheduling/preemption-never", Run: preemptionNever, Reference: preempting + "#non-preempting-priority-class",
+			Requirement: "A pod whose priority class has preemptionPolicy Never MUST wait for capacity."},
+		{ID: "scheduling/preemption-useless", Run: preemptionUseless, Reference: preempting + "#preemption",
+			Requirement: "No pod MUST be preempted where its absence would not let the pod in."},
+	}
+}
+
 // ofClass returns a change that gives a pod a priority class and an amount of CPU.
 func ofClass(class, amount string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {

@@ -15,6 +15,31 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofRequests() []suite.Case {
+	return []suite.Case{
+		{ID: "scheduling/init-requests", Run: initRequests,
+			Reference: "https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
+			Requirement: "A pod's request MUST be the larger of its init containers' and its containers', with " +
+				"those of sidecars added."},
+		{ID: "scheduling/pod-requests", Run: podRequests,
+			Reference:   "https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/",
+			Requirement: "A pod's own resource requests MUST count in the place of its containers'."},
+		{ID: "scheduling/overhead", Run: overhead,
+			Reference:   "https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/",
+			Requirement: "The overhead of a pod's runtime class MUST be added to its requests."},
+		{ID: "scheduling/extended-resource", Run: extendedResource,
+			Reference: "https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/",
+			Requirement: "A pod that asks for an extended resource MUST be bound only where as many of it are free, " +
+				"and be told what is missing."},
+		{ID: "scheduling/pod-count", Run: podCount, Reference: resources,
+			Requirement: "A node MUST NOT get more pods than it allows."},
+		{ID: "scheduling/host-port-parts", Run: hostPortParts,
+			Reference: "https://kubernetes.io/docs/concepts/configuration/overview/",
+			Requirement: "Pods that want the same host port at different addresses or protocols MUST fit on one " +
+				"node, and one that wants it at all addresses not."},
+	}
+}
+
 func ofCPU(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 }

@@ -12,6 +12,22 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofSpreading() []suite.Case {
+	return []suite.Case{
+		{ID: "scheduling/topology-spread", Run: topologySpread, Reference: spreading,
+			Requirement: "A pod MUST NOT be bound where its domains' counts would differ by more than maxSkew."},
+		{ID: "scheduling/topology-spread-anyway", Run: topologySpreadAnyway, Reference: spreading,
+			Requirement: "A constraint with ScheduleAnyway MUST prefer the emptier domain and forbid none."},
+		{ID: "scheduling/topology-spread-domains", Run: topologySpreadDomains, Reference: spreading,
+			Requirement: "With fewer domains than minDomains the least count MUST be taken for zero."},
+		{ID: "scheduling/topology-spread-policies", Run: topologySpreadPolicies, Reference: spreading,
+			Requirement: "Nodes whose taints a pod does not tolerate MUST count as domains unless nodeTaintsPolicy " +
+				"is Honor."},
+		{ID: "scheduling/topology-spread-revisions", Run: topologySpreadRevisions, Reference: spreading,
+			Requirement: "With matchLabelKeys only pods that have the pod's own values of those labels MUST count."},
+	}
+}
+
 // evenly has the pods of an app be spread over zones with a skew of at most one.
 func evenly(change func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {

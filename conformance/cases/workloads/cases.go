@@ -68,75 +68,11 @@ func Cases() []suite.Case {
 			Requirement: "A kubelet's request for a client certificate MUST be approved and signed, and one for another " +
 				"node's name not."},
 	}
-	all = append(all, slices.Concat(ofJobs(), ofMoreJobs(), ofReplicas(), ofStatefulSets(), ofSets(), ofLimits(),
+	all = append(all, slices.Concat(ofJobs(), ofCronJobs(), ofReplicas(), ofStatefulSets(), ofDaemonSets(), ofLimits(),
 		ofTroubles())...)
 	for i := range all {
 		all[i].Component, all[i].Since = suite.Controllers, "0.1"
 		all[i].Needs = append(all[i].Needs, suite.HasControllers)
 	}
 	return all
-}
-
-func ofJobs() []suite.Case {
-	return []suite.Case{
-		{ID: "workloads/job-completes", Run: jobCompletes, Reference: jobs + "#parallel-jobs",
-			Requirement: "A Job MUST run as many pods at once as it allows, and be complete with as many successes as it " +
-				"asks for."},
-		{ID: "workloads/job-success-policy", Run: jobSuccessPolicy, Reference: jobs + "#success-policy",
-			Requirement: "An indexed Job MUST succeed, and end its other pods, once its success policy is met."},
-		{ID: "workloads/job-failure-policy", Run: jobFailurePolicy, Reference: jobs + "#pod-failure-policy",
-			Requirement: "A Job MUST fail without another try when a pod ends with an exit code that its policy names."},
-		{ID: "workloads/job-backoff-per-index", Run: jobBackoffPerIndex, Reference: jobs + "#backoff-limit-per-index",
-			Requirement: "An index that fails too often MUST NOT keep others from their end, and MUST fail the Job then."},
-		{ID: "workloads/job-backoff-limit", Run: jobBackoffLimit, Reference: jobs + "#pod-backoff-failure-policy",
-			Requirement: "A Job whose pods fail more often than its limit MUST fail and start no more."},
-		{ID: "workloads/job-suspend", Run: jobSuspend, Reference: jobs + "#suspending-a-job",
-			Requirement: "A suspended Job MUST have no pods, and start over when it is resumed."},
-		{ID: "workloads/job-managed-by", Run: jobManagedBy,
-			Reference: jobs +
-				"#delegation-of-managing-a-job-object-to-external-controller",
-			Requirement: "A Job that another controller manages MUST be left alone."},
-		{ID: "workloads/job-ttl", Run: jobTTL, Reference: jobs + "#ttl-mechanism-for-finished-jobs",
-			Requirement: "A finished Job MUST be deleted with its pods once its time to live is over."},
-		{ID: "workloads/cronjob-history", Run: cronJobHistory, Reference: cronJobs + "#jobs-history-limits",
-			Requirement: "A CronJob MUST keep no more of its finished Jobs than its limit, the latest ones."},
-	}
-}
-
-func ofStatefulSets() []suite.Case {
-	return []suite.Case{
-		{ID: "workloads/statefulset-ordered", Run: statefulSetOrdered,
-			Reference:   statefulSets + "#orderedready-pod-management",
-			Requirement: "A StatefulSet MUST NOT start a pod before the one of the lower ordinal is ready."},
-		{ID: "workloads/statefulset-parallel", Run: statefulSetParallel, Reference: statefulSets + "#start-ordinal",
-			Requirement: "A StatefulSet with parallel pod management MUST start all pods at once, from its first ordinal on."},
-		{ID: "workloads/statefulset-partition", Run: statefulSetPartition, Reference: statefulSets + "#partitions",
-			Requirement: "An update of a StatefulSet MUST leave the pods below its partition as they are."},
-		{ID: "workloads/statefulset-claims", Run: statefulSetClaims,
-			Reference:   statefulSets + "#persistentvolumeclaim-retention",
-			Requirement: "The claims of a StatefulSet's pods MUST be deleted or kept as its retention policy says."},
-		{ID: "workloads/replicationcontroller", Run: replicationController,
-			Reference:   "https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller/",
-			Requirement: "A ReplicationController MUST have exactly as many pods as it asks for, and own them."},
-		{ID: "workloads/daemonset-selector", Run: daemonSetSelector, Needs: []suite.Feature{suite.RunsPods},
-			Reference:   "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#running-pods-on-select-nodes",
-			Requirement: "A DaemonSet MUST have a pod for each node that it selects, and for no other."},
-	}
-}
-
-func ofLimits() []suite.Case {
-	return []suite.Case{
-		{ID: "workloads/disruption-budget", Run: disruptionBudget,
-			Reference: "https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy",
-			Requirement: "A budget MUST refuse the eviction of a healthy pod that it needs, and allow that of an unhealthy " +
-				"one if it says so."},
-		{ID: "workloads/quota-scopes", Run: quotaScopes,
-			Reference: "https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes",
-			Requirement: "A quota with a scope MUST count the pods of that scope only, and count them no more when they are " +
-				"gone."},
-		{ID: "workloads/limit-range", Run: limitRange, Reference: "https://kubernetes.io/docs/concepts/policy/limit-range/",
-			Requirement: "A LimitRange MUST give pods their defaults and refuse those above its maximum."},
-		{ID: "workloads/namespace-finalizers", Run: namespaceFinalizers, Reference: namespaces,
-			Requirement: "A namespace MUST stay, and tell what remains, until the last finalizer of its objects is gone."},
-	}
 }

@@ -16,6 +16,25 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofCronJobs() []suite.Case {
+	return []suite.Case{
+		{ID: "workloads/cronjob-history", Run: cronJobHistory, Reference: cronJobs + "#jobs-history-limits",
+			Requirement: "A CronJob MUST keep no more of its finished Jobs than its limit, the latest ones."},
+		{ID: "workloads/cronjob-missed", Run: cronJobMissed, Reference: cronJobs + "#job-creation",
+			Requirement: "A CronJob that missed times MUST start one Job, for the latest, and tell which are active."},
+		{ID: "workloads/cronjob-allow", Run: cronJobAllow, Reference: cronJobs + "#concurrency-policy",
+			Requirement: "With the concurrency policy Allow a Job MUST be started while another runs."},
+		{ID: "workloads/cronjob-forbid", Run: cronJobForbid, Reference: cronJobs + "#concurrency-policy",
+			Requirement: "With the concurrency policy Forbid no Job MUST be started while another runs."},
+		{ID: "workloads/cronjob-replace", Run: cronJobReplace, Reference: cronJobs + "#concurrency-policy",
+			Requirement: "With the concurrency policy Replace a new Job MUST take the place of the one that runs."},
+		{ID: "workloads/cronjob-deadline", Run: cronJobDeadline, Reference: cronJobs + "#starting-deadline",
+			Requirement: "A time that was missed by more than the starting deadline MUST be skipped."},
+		{ID: "workloads/cronjob-time-zone", Run: cronJobTimeZone, Reference: cronJobs + "#time-zones",
+			Requirement: "A schedule MUST be read in the CronJob's time zone."},
+	}
+}
+
 // createCron creates a suspended CronJob whose Jobs another controller runs, and returns it: its creation tells the
 // server's time. The case has it miss a time, so that it need not wait for one.
 func createCron(ctx context.Context, t *suite.T, name string, change func(*batchv1.CronJobSpec)) *batchv1.CronJob {

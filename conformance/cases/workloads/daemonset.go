@@ -19,6 +19,31 @@ import (
 // nodeLabel is carried by the nodes that a case makes; its value is the case's namespace.
 const nodeLabel = "conformance.quintet.dev/node"
 
+func ofDaemonSets() []suite.Case {
+	const daemonSets = "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"
+	const daemonUpdates = "https://kubernetes.io/docs/tasks/manage-daemon/update-daemon-set/"
+	return []suite.Case{
+		{ID: "workloads/daemonset-selector", Run: daemonSetSelector, Needs: []suite.Feature{suite.RunsPods},
+			Reference:   "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#running-pods-on-select-nodes",
+			Requirement: "A DaemonSet MUST have a pod for each node that it selects, and for no other."},
+		{ID: "workloads/daemonset-nodes", Run: daemonSetNodes, Reference: daemonSets,
+			Requirement: "A DaemonSet MUST follow its nodes as they come and go, with pods that tolerate a node's " +
+				"troubles."},
+		{ID: "workloads/daemonset-taints", Run: daemonSetTaints, Reference: daemonSets + "#taints-and-tolerations",
+			Requirement: "A DaemonSet MUST have no pod for a node with a taint that its pods do not tolerate."},
+		{ID: "workloads/daemonset-rolls", Run: daemonSetRolls, Reference: daemonUpdates,
+			Requirement: "An update of a DaemonSet MUST replace no more pods at once than maxUnavailable allows."},
+		{ID: "workloads/daemonset-surge", Run: daemonSetSurge, Reference: daemonUpdates,
+			Requirement: "With maxSurge a DaemonSet's new pod MUST be ready before the old one of its node is " +
+				"deleted."},
+		{ID: "workloads/daemonset-on-delete", Run: daemonSetOnDelete, Reference: daemonUpdates,
+			Requirement: "With the update strategy OnDelete a DaemonSet's pod MUST get the new template when it is " +
+				"deleted."},
+		{ID: "workloads/daemonset-failed-pod", Run: daemonSetFailedPod, Reference: daemonSets,
+			Requirement: "A DaemonSet's pod that failed MUST be deleted and replaced."},
+	}
+}
+
 // addNode makes a ready node that exists only in the API, and that only pods with that selector get.
 func addNode(ctx context.Context, t *suite.T, name string, taints ...corev1.Taint) string {
 	full := t.Namespace + "-" + name

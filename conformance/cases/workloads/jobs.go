@@ -14,6 +14,52 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofJobs() []suite.Case {
+	return []suite.Case{
+		{ID: "workloads/job-completes", Run: jobCompletes, Reference: jobs + "#parallel-jobs",
+			Requirement: "A Job MUST run as many pods at once as it allows, and be complete with as many successes as it " +
+				"asks for."},
+		{ID: "workloads/job-success-policy", Run: jobSuccessPolicy, Reference: jobs + "#success-policy",
+			Requirement: "An indexed Job MUST succeed, and end its other pods, once its success policy is met."},
+		{ID: "workloads/job-failure-policy", Run: jobFailurePolicy, Reference: jobs + "#pod-failure-policy",
+			Requirement: "A Job MUST fail without another try when a pod ends with an exit code that its policy names."},
+		{ID: "workloads/job-backoff-per-index", Run: jobBackoffPerIndex, Reference: jobs + "#backoff-limit-per-index",
+			Requirement: "An index that fails too often MUST NOT keep others from their end, and MUST fail the Job then."},
+		{ID: "workloads/job-backoff-limit", Run: jobBackoffLimit, Reference: jobs + "#pod-backoff-failure-policy",
+			Requirement: "A Job whose pods fail more often than its limit MUST fail and start no more."},
+		{ID: "workloads/job-suspend", Run: jobSuspend, Reference: jobs + "#suspending-a-job",
+			Requirement: "A suspended Job MUST have no pods, and start over when it is resumed."},
+		{ID: "workloads/job-managed-by", Run: jobManagedBy,
+			Reference: jobs +
+				"#delegation-of-managing-a-job-object-to-external-controller",
+			Requirement: "A Job that another controller manages MUST be left alone."},
+		{ID: "workloads/job-ttl", Run: jobTTL, Reference: jobs + "#ttl-mechanism-for-finished-jobs",
+			Requirement: "A finished Job MUST be deleted with its pods once its time to live is over."},
+		{ID: "workloads/job-indexed", Run: jobIndexed, Reference: jobs + "#completion-mode",
+			Requirement: "Each pod of an indexed Job MUST know its index by label, annotation, host name and " +
+				"environment, and be tracked by a finalizer."},
+		{ID: "workloads/job-elastic", Run: jobElastic, Reference: jobs + "#elastic-indexed-jobs",
+			Requirement: "An indexed Job whose completions and parallelism change together MUST keep the pods of " +
+				"the lower indexes."},
+		{ID: "workloads/job-replacement", Run: jobReplacement, Reference: jobs + "#pod-replacement-policy",
+			Requirement: "With the replacement policy Failed a pod MUST be replaced only after its end, and be " +
+				"counted as terminating until then."},
+		{ID: "workloads/job-deadline", Run: jobDeadline, Reference: jobs + "#job-termination-and-cleanup",
+			Requirement: "A Job that is active for longer than its deadline MUST fail and end its pods."},
+		{ID: "workloads/job-failure-ignored", Run: jobFailureIgnored, Reference: jobs + "#pod-failure-policy",
+			Requirement: "A failure that the policy ignores MUST be made good by another pod and not count."},
+		{ID: "workloads/job-fail-index", Run: jobFailIndex, Reference: jobs + "#pod-failure-policy",
+			Requirement: "An exit code for which the policy says FailIndex MUST fail the index without another try."},
+		{ID: "workloads/job-max-failed-indexes", Run: jobMaxFailedIndexes, Reference: jobs + "#backoff-limit-per-index",
+			Requirement: "A Job of which more indexes fail than it allows MUST fail at once and end its other pods."},
+		{ID: "workloads/job-pod-deleted", Run: jobPodDeleted, Reference: jobs + "#job-tracking-with-finalizers",
+			Requirement: "A pod that is deleted right after its success MUST be counted."},
+		{ID: "workloads/job-work-queue", Run: jobWorkQueue, Reference: jobs + "#parallel-jobs",
+			Requirement: "A Job without completions MUST start no pod after the first success, and be complete when " +
+				"all have ended."},
+	}
+}
+
 // indexed is a Job of n indexes that may all run at once.
 func indexed(n int32) batchv1.JobSpec {
 	return batchv1.JobSpec{Completions: &n, Parallelism: &n, CompletionMode: ptr.To(batchv1.IndexedCompletion)}

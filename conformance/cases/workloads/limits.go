@@ -14,6 +14,23 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofLimits() []suite.Case {
+	return []suite.Case{
+		{ID: "workloads/disruption-budget", Run: disruptionBudget,
+			Reference: "https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy",
+			Requirement: "A budget MUST refuse the eviction of a healthy pod that it needs, and allow that of an unhealthy " +
+				"one if it says so."},
+		{ID: "workloads/quota-scopes", Run: quotaScopes,
+			Reference: "https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes",
+			Requirement: "A quota with a scope MUST count the pods of that scope only, and count them no more when they are " +
+				"gone."},
+		{ID: "workloads/limit-range", Run: limitRange, Reference: "https://kubernetes.io/docs/concepts/policy/limit-range/",
+			Requirement: "A LimitRange MUST give pods their defaults and refuse those above its maximum."},
+		{ID: "workloads/namespace-finalizers", Run: namespaceFinalizers, Reference: namespaces,
+			Requirement: "A namespace MUST stay, and tell what remains, until the last finalizer of its objects is gone."},
+	}
+}
+
 // quotaScopes: only pods of the scope count, and their end is counted, too.
 func quotaScopes(ctx context.Context, t *suite.T) {
 	quotas := t.Client.CoreV1().ResourceQuotas(t.Namespace)

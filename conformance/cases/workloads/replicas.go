@@ -15,6 +15,37 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofReplicas() []suite.Case {
+	return []suite.Case{
+		{ID: "workloads/replicationcontroller", Run: replicationController,
+			Reference:   "https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller/",
+			Requirement: "A ReplicationController MUST have exactly as many pods as it asks for, and own them."},
+		{ID: "workloads/replicaset-deletion-cost", Run: replicaSetDeletionCost,
+			Reference: replicaSets + "#pod-deletion-cost",
+			Requirement: "Of equal pods, those of the lowest deletion cost MUST go first when a ReplicaSet is " +
+				"scaled down."},
+		{ID: "workloads/replicaset-unready-first", Run: replicaSetUnreadyFirst,
+			Reference:   replicaSets + "#scaling-a-replicaset",
+			Requirement: "Pods that are not ready MUST go before ready ones when a ReplicaSet is scaled down."},
+		{ID: "workloads/replicaset-min-ready", Run: replicaSetMinReady, Reference: deployments + "#min-ready-seconds",
+			Requirement: "A pod MUST count as available only when it has been ready for minReadySeconds."},
+		{ID: "workloads/replicaset-failed-pod", Run: replicaSetFailedPod, Reference: replicaSets,
+			Requirement: "A pod that failed MUST be replaced once."},
+		{ID: "workloads/deployment-surge", Run: deploymentSurge, Reference: deployments + "#max-surge",
+			Requirement: "A rollout MUST go on by as many pods as maxSurge and maxUnavailable allow, and no further " +
+				"until they are ready."},
+		{ID: "workloads/deployment-proportional", Run: deploymentProportional,
+			Reference: deployments + "#proportional-scaling",
+			Requirement: "A Deployment that is scaled during a rollout MUST share the change among its ReplicaSets " +
+				"in proportion."},
+		{ID: "workloads/deployment-history", Run: deploymentHistory, Reference: deployments + "#clean-up-policy",
+			Requirement: "A Deployment MUST keep no more old ReplicaSets than its revisionHistoryLimit."},
+		{ID: "workloads/deployment-available", Run: deploymentAvailable, Reference: deployments + "#deployment-status",
+			Requirement: "A Deployment MUST be Available as long as no more pods are missing than it allows, and " +
+				"say so otherwise."},
+	}
+}
+
 func scaleReplicaSet(ctx context.Context, t *suite.T, name string, replicas int) {
 	_, err := t.Client.AppsV1().ReplicaSets(t.Namespace).Patch(ctx, name, types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})

@@ -17,6 +17,39 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofStatefulSets() []suite.Case {
+	return []suite.Case{
+		{ID: "workloads/statefulset-ordered", Run: statefulSetOrdered,
+			Reference:   statefulSets + "#orderedready-pod-management",
+			Requirement: "A StatefulSet MUST NOT start a pod before the one of the lower ordinal is ready."},
+		{ID: "workloads/statefulset-parallel", Run: statefulSetParallel, Reference: statefulSets + "#start-ordinal",
+			Requirement: "A StatefulSet with parallel pod management MUST start all pods at once, from its first ordinal on."},
+		{ID: "workloads/statefulset-partition", Run: statefulSetPartition, Reference: statefulSets + "#partitions",
+			Requirement: "An update of a StatefulSet MUST leave the pods below its partition as they are."},
+		{ID: "workloads/statefulset-claims", Run: statefulSetClaims,
+			Reference:   statefulSets + "#persistentvolumeclaim-retention",
+			Requirement: "The claims of a StatefulSet's pods MUST be deleted or kept as its retention policy says."},
+		{ID: "workloads/statefulset-heals", Run: statefulSetHeals, Reference: statefulSets + "#stable-network-id",
+			Requirement: "A pod of a StatefulSet that is deleted MUST come back under its name."},
+		{ID: "workloads/statefulset-on-delete", Run: statefulSetOnDelete, Reference: statefulSets + "#update-strategies",
+			Requirement: "With the update strategy OnDelete a pod MUST get the new template when it is deleted, and " +
+				"not before."},
+		{ID: "workloads/statefulset-rolls", Run: statefulSetRolls, Reference: statefulSets + "#rolling-updates",
+			Requirement: "An update MUST replace the pods from the highest ordinal down, each when the one before " +
+				"is ready."},
+		{ID: "workloads/statefulset-scales-down", Run: statefulSetScalesDown,
+			Reference: statefulSets + "#deployment-and-scaling-guarantees",
+			Requirement: "A StatefulSet that is scaled down MUST end its pods from the highest ordinal down, one " +
+				"after the other."},
+		{ID: "workloads/statefulset-foreign-pod", Run: statefulSetForeignPod, Reference: statefulSets,
+			Requirement: "A pod that is not a StatefulSet's own MUST be left alone though it has the name of one, " +
+				"which MUST be created when the name is free."},
+		{ID: "workloads/statefulset-deleted-claims", Run: statefulSetDeletedClaims,
+			Reference:   statefulSets + "#persistentvolumeclaim-retention",
+			Requirement: "With whenDeleted Delete the claims of a StatefulSet MUST be deleted with it."},
+	}
+}
+
 // createStatefulSet creates a set whose pods are on no node: the case tells when they are ready.
 func createStatefulSet(ctx context.Context, t *suite.T, name string, change func(*appsv1.StatefulSetSpec)) {
 	labels := map[string]string{"app": name}

@@ -18,6 +18,42 @@ import (
 	"quintet.dev/quintet/conformance/suite"
 )
 
+func ofTroubles() []suite.Case {
+	const taints = "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions"
+	const quotas = "https://kubernetes.io/docs/concepts/policy/resource-quotas/"
+	const ranges = "https://kubernetes.io/docs/concepts/policy/limit-range/"
+	return []suite.Case{
+		{ID: "workloads/taint-eviction", Run: taintEviction, Reference: taints,
+			Requirement: "A NoExecute taint MUST evict the pods that do not tolerate it, and those that tolerate it " +
+				"for a time after that."},
+		{ID: "workloads/quota-requests", Run: quotaRequests, Reference: quotas,
+			Requirement: "A quota of requests MUST refuse pods that say nothing and those that exceed it, and count " +
+				"what others ask for."},
+		{ID: "workloads/quota-objects", Run: quotaObjects, Reference: quotas + "#quota-on-object-count",
+			Requirement: "A quota of a number of objects MUST refuse one more, and allow it when one is gone."},
+		{ID: "workloads/limit-range-bounds", Run: limitRangeBounds, Reference: ranges,
+			Requirement: "A LimitRange MUST refuse what is below its minimum, whose limit is too many times its " +
+				"request, and pods whose sum is above its maximum."},
+		{ID: "workloads/disruption-percent", Run: disruptionPercent,
+			Reference: "https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+			Requirement: "A budget in percent MUST be of the number that the pods' owner asks for, and each " +
+				"eviction MUST use it up by one."},
+		{ID: "workloads/slice-conditions", Run: sliceConditions, Reference: sliceDocs + "#conditions",
+			Requirement: "An endpoint MUST be ready, serving and terminating as its pod is."},
+		{ID: "workloads/slice-unready", Run: sliceUnready, Reference: sliceDocs + "#conditions",
+			Requirement: "A Service that publishes pods which are not ready MUST have them as ready endpoints."},
+		{ID: "workloads/slice-mirror", Run: sliceMirror, Reference: sliceDocs + "#endpointslice-mirroring",
+			Requirement: "Endpoints of a Service without a selector MUST be mirrored into an EndpointSlice, and " +
+				"removed with it."},
+		{ID: "workloads/account-secret", Run: accountSecret, Reference: accounts,
+			Requirement: "A Secret of a service account's token MUST be filled, and deleted with the account."},
+		{ID: "workloads/role-aggregation", Run: roleAggregation,
+			Reference: "https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles",
+			Requirement: "An aggregated ClusterRole MUST have the rules of the roles that it selects, as they come " +
+				"and go."},
+	}
+}
+
 // onNode returns a pod of a label app that is on a node which exists only in the API: it stays there until the case or
 // a controller says otherwise.
 func onNode(t *suite.T, name, app, node string, tolerations ...corev1.Toleration) *corev1.Pod {
