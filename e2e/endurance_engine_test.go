@@ -24,7 +24,7 @@ func TestNodeWithAHungEngineComesBack(t *testing.T) {
 	w.signalEngine(node, "STOP")
 	w.Eventually(w.readyCondition(node)).Should(HaveField("Status", corev1.ConditionFalse), "the engine hangs")
 	w.must(w.client.CoreV1().Pods(space).Delete(t.Context(), "deleted", metav1.DeleteOptions{}), "delete a pod meanwhile")
-	w.createPod("later")
+	w.createStayingPod("later") // the taint that evicts goes some seconds after the one that keeps pods away
 	w.signalEngine(node, "CONT")
 	w.Eventually(w.readyCondition(node)).Should(HaveField("Status", corev1.ConditionTrue), "the engine goes on")
 	w.waitReady("later", 1)
