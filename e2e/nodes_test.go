@@ -126,6 +126,6 @@ func TestPausedNodeComesBack(t *testing.T) {
 		"a silent node's state is unknown")
 	w.must(w.Node(1).Unpause(t.Context()), "let it go on")
 	w.Eventually(condition).Should(Equal(corev1.ConditionTrue))
-	w.createPod("later")
+	w.createStayingPod("later") // the taint that evicts goes some seconds after the one that keeps pods away
 	w.waitReady("later", 1)
 }

@@ -188,12 +188,15 @@ func addsUser(ctx context.Context, t *testing.T, c *cluster.Cluster, _ kubernete
 }
 
 func addsNode(ctx context.Context, t *testing.T, c *cluster.Cluster, client kubernetes.Interface) {
-	m, err := c.AddNode(ctx, cluster.NodeOptions{Labels: map[string]string{"added": "true"}})
+	// The taint keeps the pods of other rows off a node that is removed under them.
+	m, err := c.AddNode(ctx, cluster.NodeOptions{Labels: map[string]string{"added": "true"}, Taints: []corev1.Taint{
+		{Key: "added", Effect: corev1.TaintEffectNoSchedule}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "added=true"})
-	if err != nil || len(list.Items) != 1 || list.Items[0].Name != m.Name() {
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name != m.Name() ||
+		!slices.ContainsFunc(list.Items[0].Spec.Taints, func(t corev1.Taint) bool { return t.Key == "added" }) {
 		t.Errorf("%v, %v", list.Items, err)
 	}
 	if err := c.RemoveNode(ctx, 3); err != nil {
