@@ -36,6 +36,7 @@ func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpe
 		return "", mark(err)
 	}
 	sandbox := again(found.GetStatus(), spec.CgroupParent, e.options.LogDir)
+	sandbox.Linux.SecurityContext.Privileged = spec.Privileged // which its status does not tell
 	config.Linux.SecurityContext.NamespaceOptions.Ipc = sandbox.Linux.SecurityContext.GetNamespaceOptions().GetIpc()
 	if err := makeLogDir(filepath.Join(sandbox.GetLogDirectory(), filepath.Dir(config.GetLogPath()))); err != nil {
 		return "", err
