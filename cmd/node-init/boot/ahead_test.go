@@ -4,7 +4,8 @@ import "testing"
 
 func TestOwnPlaces(t *testing.T) {
 	for arg, want := range map[string]bool{
-		"--data-root=/data": true, "--containerd": true, "-g": true, "--log-level=warn": false, "--containerd-namespace=x": false,
+		"--data-root=/data": true, "--containerd": true, "-g": true, "--log-level=warn": false,
+		"--containerd-namespace=x": false,
 	} {
 		if ownPlaces([]string{"dockerd", "--debug", arg}) != want {
 			t.Errorf("%s: %t", arg, !want)

@@ -6,8 +6,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// leaveMade lets caches of other stores in this process that share the value share the object too, as long as an entry has
-// it. What is read of a custom resource depends on its definition, of which each server has its own.
+// leaveMade lets caches of other stores in this process that share the value share the object too, as long as an entry
+// has it. What is read of a custom resource depends on its definition, of which each server has its own.
 func (c *Cache) leaveMade(kv *storage.KeyValue, e *Entry) {
 	if c.kind.Custom == nil {
 		kv.Memo.Leave(weak.Make(e))

@@ -219,7 +219,8 @@ func (p *prober) loop(ctx context.Context) {
 	}
 }
 
-// firstRetry is how soon readiness is asked for again where nothing listened yet; each further time it is twice as long.
+// firstRetry is how soon readiness is asked for again where nothing listened yet; each further time it takes twice as
+// long.
 const firstRetry = 100 * time.Millisecond
 
 // hasten has a container that begins to listen be ready soon after that, not a period later as with upstream. It sees

@@ -28,9 +28,9 @@ func TestReadySoonAfterListening(t *testing.T) {
 	m := &Manager{Runner: &hooks.Runner{Clock: clock}, Clock: clock,
 		Changed: func(types.UID) { changed <- struct{}{} },
 		Record:  func(*v1.Pod, *v1.Container, string, string, string) { failed <- struct{}{} }}
-	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", ReadinessProbe: &v1.Probe{PeriodSeconds: 3600,
-		ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/", Host: "127.0.0.1",
-			Port: intstr.FromInt32(int32(address.Port))}}}}}}}
+	action := &v1.HTTPGetAction{Path: "/", Host: "127.0.0.1", Port: intstr.FromInt32(int32(address.Port))}
+	probe := &v1.Probe{PeriodSeconds: 3600, ProbeHandler: v1.ProbeHandler{HTTPGet: action}}
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", ReadinessProbe: probe}}}}
 	observed := &runtime.Pod{Containers: []runtime.Container{{ID: "id", Name: "c", State: runtime.Running,
 		Started: clock.Now()}}}
 	m.Sync(t.Context(), pod, observed, false, nil)
