@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,10 +37,37 @@ func inProcess(ctx context.Context, _ Options) ([]Measure, error) {
 		return nil, err
 	}
 	took, err := createToRunning(ctx, client, "hollow")
+	if err != nil {
+		return nil, err
+	}
+	forked, err := forks(ctx, c, client)
 	return []Measure{
+		{Name: fmt.Sprintf("fork of %d objects, median", forkedObjects), Value: milliseconds(forked), Unit: "ms",
+			Aim: "≤ 50 ms"},
 		{Name: "start, 3 hollow nodes ready", Value: milliseconds(started), Unit: "ms"},
 		{Name: "create → Running, hollow", Value: milliseconds(took), Unit: "ms"},
 	}, err
+}
+
+// forkedObjects is how many objects a cluster has that is forked.
+const forkedObjects = 10_000
+
+// forks measures how long it takes until a fork of the cluster is ready.
+func forks(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface) (time.Duration, error) {
+	for i := range forkedObjects {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("forked-%d", i)},
+			Data: map[string]string{"key": "value"}}
+		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return median(9, func(int) (time.Duration, error) {
+		begin := time.Now()
+		fork, err := c.Fork(ctx)
+		took := time.Since(begin)
+		return took, errors.Join(err, fork.Stop(context.WithoutCancel(ctx)))
+	})
 }
 
 // containers measures a cluster with one real node: how long until its first pod runs, how long a pod takes then

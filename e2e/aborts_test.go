@@ -44,7 +44,18 @@ func newAborter(t *testing.T, name string) *aborter {
 	a := &aborter{t: t, name: fmt.Sprintf("aborted-%s-%d", name, os.Getpid()), state: t.TempDir(), temp: t.TempDir(),
 		random: rand.New(rand.NewPCG(*abortSeed, 0))}
 	a.env = append(os.Environ(), "XDG_STATE_HOME="+a.state, "TMPDIR="+a.temp, "QUINTET_E2E_CRASH="+a.name)
+	t.Cleanup(func() { a.remove() }) // what a test that failed half-way has not
 	return a
+}
+
+// remove takes away what Docker has of the cluster, and the claim of a start.
+func (a *aborter) remove() {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := cluster.Remove(ctx, a.name); err != nil {
+		a.t.Error(err)
+	}
 }
 
 // command runs in a process group of its own, so that what it leaves of processes is found.
@@ -105,9 +116,17 @@ func quintet(t *testing.T) string {
 	return program
 }
 
-// TestAbortedInProcess: whenever a cluster in process is killed, the next one of any name leaves nothing of it.
-func TestAbortedInProcess(t *testing.T) {
-	a, program := newAborter(t, "inprocess"), quintet(t)
+// TestAborted kills starts at random moments.
+func TestAborted(t *testing.T) {
+	program := quintet(t)
+	t.Run("InProcess", func(t *testing.T) { abortInProcess(t, program) })
+	t.Run("Containers", func(t *testing.T) { abortContainers(t, program) })
+	t.Run("Beside", abortBeside)
+}
+
+// abortInProcess: whenever a cluster in process is killed, the next one of any name leaves nothing of it.
+func abortInProcess(t *testing.T, program string) {
+	a := newAborter(t, "inprocess")
 	began := time.Now()
 	a.endInProcess(program)
 	a.whole = time.Since(began)
@@ -146,9 +165,9 @@ func (a *aborter) endInProcess(program string) {
 	}
 }
 
-// TestAbortedContainers: whenever `quintet up` is killed, the next one works, and `quintet down` leaves nothing.
-func TestAbortedContainers(t *testing.T) {
-	a, program := newAborter(t, "containers"), quintet(t)
+// abortContainers: whenever `quintet up` is killed, the next one works, and `quintet down` leaves nothing.
+func abortContainers(t *testing.T, program string) {
+	a := newAborter(t, "containers")
 	began := time.Now()
 	a.run(program, "up", "--name", a.name)
 	a.whole = min(time.Since(began), wholeStart) // it may have built images first
@@ -218,11 +237,11 @@ func (a *aborter) nothingInDocker(volumes []string) {
 	}
 }
 
-// TestHelperAbort is not a test of its own: TestAbortedBeside runs it as a process and kills that.
+// TestHelperAbort is not a test of its own: TestAborted runs it as a process and kills that.
 func TestHelperAbort(t *testing.T) {
 	name := os.Getenv("QUINTET_E2E_CRASH")
 	if name == "" || !strings.HasPrefix(name, "aborted-beside") {
-		t.Skip("run by TestAbortedBeside")
+		t.Skip("run by TestAborted")
 	}
 	if _, err := cluster.Start(t.Context(), cluster.WithName(name), cluster.WithNodes(1), cluster.WithProgram(
 		cluster.Scheduler, func(ctx context.Context, env cluster.Env) error { return env.Original(ctx, env) })); err != nil {
@@ -230,9 +249,9 @@ func TestHelperAbort(t *testing.T) {
 	}
 }
 
-// TestAbortedBeside: a test process that dies with a program beside containers leaves nothing that the next start, and
+// abortBeside: a test process that dies with a program beside containers leaves nothing that the next start, and
 // the removal of the cluster, do not remove.
-func TestAbortedBeside(t *testing.T) {
+func abortBeside(t *testing.T) {
 	a := newAborter(t, "beside")
 	a.whole = wholeStart
 	var volumes []string
@@ -240,10 +259,6 @@ func TestAbortedBeside(t *testing.T) {
 		a.abort(os.Args[0], "-test.run=^TestHelperAbort$", "-test.timeout=5m")
 		volumes = append(volumes, a.volumes()...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := cluster.Remove(ctx, a.name); err != nil {
-		t.Error(err)
-	}
+	a.remove()
 	a.nothingInDocker(volumes)
 }

@@ -209,13 +209,9 @@ func createPod(ctx context.Context, t *testing.T, client kubernetes.Interface, n
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64), Containers: []corev1.Container{{Name: "c", Image: testImage,
 			Args: []string{"serve"}}}}}
-	eventually(ctx, t, func() error {
-		_, err := client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return err
-	})
+	if _, err := client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func runs(ctx context.Context, t *testing.T, client kubernetes.Interface, name string) *corev1.Pod {

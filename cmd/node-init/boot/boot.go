@@ -103,6 +103,9 @@ func boot(ctx context.Context, kubeletArgs []string, joining *join.Node) error {
 	if err := linkAuthorities(filepath.Join(configDir, "docker", "certs.d"), engine.authorities); err != nil {
 		return err
 	}
+	if err := engine.startAhead(ctx, supervisor, engineLog); err != nil {
+		return err
+	}
 	if err := supervisor.add(service{name: engine.name, argv: engine.argv, output: engineLog}); err != nil {
 		return err
 	}

@@ -23,6 +23,21 @@ type engine struct {
 	// ready tells that it answers; load loads an archive of images.
 	ready func(ctx context.Context) error
 	load  func(ctx context.Context, archive string) error
+	// ahead is what must listen on a socket before the engine is started; nil for nothing.
+	ahead  []string
+	socket string
+}
+
+// startAhead starts what the engine needs, and returns when that listens.
+func (e *engine) startAhead(ctx context.Context, s *supervisor, output *os.File) error {
+	if e.ahead == nil {
+		return nil
+	}
+	if err := s.add(service{name: e.ahead[0], argv: e.ahead, output: output}); err != nil {
+		return err
+	}
+	needed := engine{name: e.ahead[0], ready: func(ctx context.Context) error { return listens(ctx, e.socket) }}
+	return needed.wait(ctx, engineReadyAfter)
 }
 
 // newEngine prepares the engine that the kubelet is to use.
@@ -46,12 +61,24 @@ func docker() (engine, error) {
 		return engine{}, err
 	}
 	argv, err := dockerdCommand(configDir)
+	if err != nil {
+		return engine{}, err
+	}
+	var ahead []string
+	var socket string
+	if !ownPlaces(argv) {
+		if ahead, socket, err = dockersContainerd(); err != nil {
+			return engine{}, err
+		}
+		argv = append(argv, "--containerd="+socket)
+	}
 	client := engineClient(dockerSocket)
 	return engine{
+		ahead: ahead, socket: socket,
 		name: "dockerd", log: dockerLog, argv: argv, authorities: dockerAuthorities, loaded: loadedDir,
 		ready: func(ctx context.Context) error { return ping(ctx, client) },
 		load:  func(ctx context.Context, archive string) error { return loadImage(ctx, client, archive) },
-	}, err
+	}, nil
 }
 
 // writeDockerConfig turns on what the engine has no flag for: devices of CDI, which drivers of devices name. A file of

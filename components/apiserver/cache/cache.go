@@ -182,6 +182,9 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if kv.Unreadable != nil {
 		return nil, undecrypted{kv.Unreadable}
 	}
+	if e := c.takeMade(kv); e != nil {
+		return e, nil
+	}
 	obj, err := c.stored.Decode(kv.Value)
 	if bytes.HasPrefix(kv.Value, encrypted) && err != nil {
 		return nil, undecrypted{errEncrypted}
@@ -201,6 +204,7 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if !kv.Stale {
 		e.sum = sumOf(kv.Value)
 	}
+	c.leaveMade(kv, e)
 	return e, nil
 }
 
@@ -274,6 +278,7 @@ func (c *Cache) change(e *storage.Event) {
 	if e.Type == storage.Put {
 		if now.entry = c.pendingWrites.landed(e); now.entry != nil {
 			c.broken.remove(e.Key)
+			c.leaveMade(&e.KeyValue, now.entry)
 		} else if now.entry = c.read(&e.KeyValue); now.entry == nil {
 			c.dropUnreadable(e)
 			return

@@ -59,6 +59,8 @@ type KeyValue struct {
 	// Unreadable says why the value could not be made out of what lies in the store; Value is then empty. It is a fault
 	// of this one value, and the reads that find it succeed.
 	Unreadable error
+	// Memo is for what readers make of Value; nil where the store has no such place.
+	Memo *Memo
 }
 
 // Range asks for keys in order.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -180,6 +181,7 @@ type prober struct {
 
 	last   bool
 	streak int32
+	soon   time.Duration // until the next attempt; 0 is the period
 }
 
 func (p *prober) loop(ctx context.Context) {
@@ -204,11 +206,36 @@ func (p *prober) loop(ctx context.Context) {
 		if p.once(ctx) {
 			return
 		}
+		var sooner <-chan time.Time
+		if p.soon > 0 {
+			sooner = p.m.Clock.After(p.soon)
+		}
 		select {
+		case <-sooner:
 		case <-ticker.C():
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// firstRetry is how soon readiness is asked for again where nothing listened yet; each further time it takes twice as
+// long.
+const firstRetry = 100 * time.Millisecond
+
+// hasten has a container that begins to listen be ready soon after that, not a period later as with upstream. It sees
+// no more of its probes than with upstream: those before did not reach it.
+func (p *prober) hasten(err error) {
+	p.m.mu.Lock()
+	ready := p.run.ready
+	p.m.mu.Unlock()
+	switch {
+	case p.kind != "Readiness" || ready || !errors.Is(err, syscall.ECONNREFUSED):
+		p.soon = 0
+	case p.soon == 0:
+		p.soon = firstRetry
+	default:
+		p.soon *= 2
 	}
 }
 
@@ -221,6 +248,7 @@ func (p *prober) once(parent context.Context) bool {
 		return true
 	}
 	p.tell(warning, err)
+	p.hasten(err)
 	var unknown *hooks.UnknownError
 	if errors.As(err, &unknown) {
 		return false // it counts neither way

@@ -101,7 +101,7 @@ func (s *Store) open(ctx context.Context, kv *storage.KeyValue) {
 		kv.Value, kv.Unreadable = nil, err
 		return
 	}
-	kv.Value, kv.Stale = plain, stale
+	kv.Value, kv.Stale, kv.Memo = plain, stale, nil
 }
 
 // Get implements storage.Store.

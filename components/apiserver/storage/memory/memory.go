@@ -66,13 +66,15 @@ type record struct {
 type version struct {
 	revision int64
 	value    []byte
+	memo     *storage.Memo
 }
 
 // at returns the value as of a revision.
 func (r *record) at(revision int64) (storage.KeyValue, bool) {
 	for i := len(r.versions) - 1; i >= 0; i-- {
 		if v := r.versions[i]; v.revision <= revision {
-			return storage.KeyValue{Key: r.key, Value: v.value, Revision: v.revision}, v.value != nil
+			kv := storage.KeyValue{Key: r.key, Value: v.value, Revision: v.revision, Memo: v.memo}
+			return kv, v.value != nil
 		}
 	}
 	return storage.KeyValue{}, false
@@ -149,6 +151,9 @@ func (s *Store) List(_ context.Context, r storage.Range) (storage.Page, error) {
 		return storage.Page{}, storage.ErrCompacted
 	case r.Revision > 0:
 		page.Revision = r.Revision
+	}
+	if r.Limit > 0 {
+		page.Items = make([]storage.KeyValue, 0, min(r.Limit, int64(s.keys.Len())))
 	}
 	s.keys.Ascend(&record{key: max(r.Prefix, r.From)}, func(rec *record) bool {
 		if !inPrefix(rec.key, r.Prefix) {
@@ -229,7 +234,8 @@ func (s *Store) put(key string, value []byte, ttl time.Duration) int64 {
 	if value == nil {
 		value = []byte{}
 	}
-	revision := s.append(storage.Event{Type: storage.Put, KeyValue: storage.KeyValue{Key: key, Value: value}})
+	revision := s.append(storage.Event{Type: storage.Put, KeyValue: storage.KeyValue{Key: key, Value: value,
+		Memo: new(storage.Memo)}})
 	if ttl > 0 {
 		s.schedule(expiry{at: s.clock.Now().Add(ttl), key: key, revision: revision})
 	}
@@ -247,7 +253,7 @@ func (s *Store) append(e storage.Event) int64 {
 		r = &record{key: e.Key, owner: s.records}
 		s.keys.Set(r)
 	}
-	r.versions = append(r.versions, version{revision: e.Revision, value: e.Value})
+	r.versions = append(r.versions, version{revision: e.Revision, value: e.Value, memo: e.Memo})
 	s.log = append(s.log, e)
 	s.wake()
 	if len(s.log) >= 2*keptRevisions {
