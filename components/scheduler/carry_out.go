@@ -23,12 +23,14 @@ type attempt struct {
 	waits     bool              // for permission
 	status    *commit.Status    // of a failure to reserve, or a refused permission
 	began     time.Time
+	measure   bool // each plug-in
 }
 
 // reserve has the node of the decision reserved and permitted; the caller holds mu. The snapshot has the pod on the
 // node afterwards, unless the attempt failed.
 func (s *Scheduler) reserve(ctx context.Context, a *attempt) {
 	a.placement = &commit.Placement{Pod: a.pod, Node: a.decision.Node, Kept: a.decision.Kept, State: a.decision.State,
+		Measure:  a.measure,
 		Snapshot: func(do func(*snapshot.Snapshot)) { do(s.snapshot) },
 		Record: func(kind, reason, action, note string) {
 			s.Recorder(a.pod.Obj.Spec.SchedulerName).Eventf(a.pod.Obj, nil, kind, reason, action, "%s", note)
@@ -62,9 +64,15 @@ func (s *Scheduler) carryOut(ctx context.Context, a *attempt) {
 			return nil
 		})
 	case a.waits || prepares: // for longer than one of the few writers may
-		s.bindings.Go(func() { s.prepare(ctx, a, prepares) })
+		s.bindings.Go(func() {
+			s.bindingChanged(1)
+			defer s.bindingChanged(-1)
+			s.prepare(ctx, a, prepares)
+		})
 	default:
 		s.writes.Go(func() error {
+			s.bindingChanged(1)
+			defer s.bindingChanged(-1)
 			s.bind(ctx, a)
 			return nil
 		})
@@ -113,6 +121,9 @@ func (s *Scheduler) bind(ctx context.Context, a *attempt) {
 	obj, d, profile := a.pod.Obj, a.decision, a.pod.Obj.Spec.SchedulerName
 	now := s.config.Clock.Now()
 	s.metrics.attempt("scheduled", profile, now.Sub(a.began))
+	if a.item.Flushed() {
+		s.metrics.late.Inc()
+	}
 	s.metrics.attempts.Observe(float64(a.item.Attempts))
 	s.metrics.sli.WithLabelValues(attemptsLabel(a.item.Attempts)).Observe(now.Sub(a.item.Since).Seconds())
 	s.queue.Done(a.item)

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/health"
@@ -28,60 +27,74 @@ type metrics struct {
 	incoming  *prometheus.CounterVec
 	victims   prometheus.Histogram
 	preempted prometheus.Counter
-	nodes     prometheus.Gauge
+	late      prometheus.Counter
+	events    *prometheus.HistogramVec
+	evictions *prometheus.CounterVec
+	evicting  *prometheus.HistogramVec
 	leader    prometheus.Gauge
 }
 
-func newMetrics(q *queue.Queue, more ...prometheus.Collector) *metrics {
+func newMetrics(more ...prometheus.Collector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		tries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_schedule_attempts_total",
-			Help: "Tries to schedule pods by result: scheduled, unschedulable or error.",
+			Help: "[STABLE] Tries to schedule pods by result: scheduled, unschedulable or error.",
 		}, []string{"profile", "result"}),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "scheduler_scheduling_attempt_duration_seconds",
-			Help:    "Seconds from taking a pod to its binding or refusal.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
+			Help:    "[STABLE] Seconds from taking a pod to its binding or refusal.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}, []string{"profile", "result"}),
 		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "scheduler_scheduling_algorithm_duration_seconds",
-			Help:    "Seconds a decision took.",
-			Buckets: prometheus.ExponentialBuckets(0.00001, 2, 18),
+			Help:    "[BETA] Seconds a decision took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 		attempts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "scheduler_pod_scheduling_attempts",
-			Help:    "Tries it took to schedule a pod.",
+			Help:    "[STABLE] Tries it took to schedule a pod.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 5),
 		}),
 		sli: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "scheduler_pod_scheduling_sli_duration_seconds",
-			Help:    "Seconds from seeing a pod to its binding.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 20),
+			Help:    "[BETA] Seconds from seeing a pod to its binding.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 20),
 		}, []string{"attempts"}),
 		incoming: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_queue_incoming_pods_total",
-			Help: "Pods put into a queue, by queue and cause.",
+			Help: "[STABLE] Pods put into a queue, by queue and cause.",
 		}, []string{"queue", "event"}),
 		victims: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "scheduler_preemption_victims",
-			Help:    "Pods taken away to make room for one.",
+			Help:    "[STABLE] Pods taken away to make room for one.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7),
 		}),
 		preempted: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "scheduler_preemption_attempts_total",
-			Help: "Tries to make room for a pod by taking others away.",
+			Help: "[STABLE] Tries to make room for a pod by taking others away.",
 		}),
-		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "scheduler_cache_size", Help: "Nodes known.", ConstLabels: prometheus.Labels{"type": "nodes"},
+		late: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "scheduler_pod_scheduled_after_flush_total",
+			Help: "[ALPHA] Pods bound at a try that no event caused, but the longest time to be unschedulable.",
 		}),
+		events: newHistograms("scheduler_event_handling_duration_seconds",
+			"[ALPHA] Seconds that the scheduler took to take in a change.",
+			prometheus.ExponentialBuckets(0.0001, 2, 12), "event"),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "scheduler_preemption_goroutines_execution_total",
+			Help: "[ALPHA] Evictions of all victims of a pod, by result.",
+		}, []string{"result"}),
+		evicting: newHistograms("scheduler_preemption_goroutines_duration_seconds",
+			"[ALPHA] Seconds that the eviction of all victims of a pod took.",
+			prometheus.ExponentialBuckets(0.01, 2, 20), "result"),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "leader_election_master_status", Help: "1 while this instance schedules.",
 			ConstLabels: prometheus.Labels{"name": lease},
 		}),
 	}
 	m.registry.MustRegister(m.tries, m.latency, m.algorithm, m.attempts, m.sli, m.incoming, m.victims, m.preempted,
-		m.nodes, m.leader, pending{q})
+		m.late, m.events, m.evictions, m.evicting, m.leader)
 	m.registry.MustRegister(more...)
 	return m
 }
@@ -93,8 +106,23 @@ func (m *metrics) attempt(result, profile string, took time.Duration) {
 
 func newWorkGauge() *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "scheduler_goroutines", Help: "Goroutines at work, by operation.",
+		Name: "scheduler_goroutines", Help: "[BETA] Goroutines at work, by operation.",
 	}, []string{"operation"})
+}
+
+// bindingChanged counts the goroutines that bind pods.
+func (s *Scheduler) bindingChanged(change float64) {
+	s.config.working.WithLabelValues("binding").Add(change)
+}
+
+// evicted measures how victims were evicted.
+func (m *metrics) evicted(took time.Duration, failed bool) {
+	result := "success"
+	if failed {
+		result = "error"
+	}
+	m.evictions.WithLabelValues(result).Inc()
+	m.evicting.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // prioritizing counts the extenders that are scoring nodes.
@@ -107,7 +135,7 @@ func (c *Config) prioritizing(change float64) {
 func newClaimCounter() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "scheduler_resourceclaim_creates_total",
-		Help: "Requests to create ResourceClaims, by status: success or failure.",
+		Help: "[ALPHA] Requests to create ResourceClaims, by status: success or failure.",
 	}, []string{"status"})
 }
 
@@ -127,23 +155,6 @@ func attemptsLabel(attempts int) string {
 		return strconv.Itoa(many) + "+"
 	}
 	return strconv.Itoa(attempts)
-}
-
-// pending collects from the queue at each scrape.
-type pending struct{ queue *queue.Queue }
-
-func pendingDesc() *prometheus.Desc {
-	return prometheus.NewDesc("scheduler_pending_pods", "Pods that wait, by queue.", []string{"queue"}, nil)
-}
-
-func (p pending) Describe(out chan<- *prometheus.Desc) { out <- pendingDesc() }
-
-func (p pending) Collect(out chan<- prometheus.Metric) {
-	active, backoff, unschedulable, gated := p.queue.Pending()
-	for name, count := range map[string]int{"active": active, "backoff": backoff, "unschedulable": unschedulable,
-		"gated": gated} {
-		out <- prometheus.MustNewConstMetric(pendingDesc(), prometheus.GaugeValue, float64(count), name)
-	}
 }
 
 // serve starts the health and metrics server, if there is to be one.

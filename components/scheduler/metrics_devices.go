@@ -19,11 +19,12 @@ func newDeviceMetrics() *deviceMetrics {
 	return &deviceMetrics{
 		waits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_dra_bindingconditions_allocations_total",
-			Help: "Waits for the binding conditions of a driver's devices, by status: success, failure or timeout.",
+			Help: "[ALPHA] Waits for the binding conditions of a driver's devices, by status: success, failure or " +
+				"timeout.",
 		}, labels),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "scheduler_dra_bindingconditions_wait_duration_seconds",
-			Help:    "Seconds of waiting for the binding conditions of a driver's devices.",
+			Help:    "[ALPHA] Seconds of waiting for the binding conditions of a driver's devices.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 2, 14),
 		}, labels),
 	}

@@ -17,15 +17,19 @@ import (
 
 // preempt evicts the victims and removes the nominations of pods of lower priority for the same node.
 func (s *Scheduler) preempt(ctx context.Context, pod *snapshot.Pod, result *cycle.PostFilterResult) {
+	began, failed := s.config.Clock.Now(), false
 	if len(result.Victims) > 0 {
-		s.metrics.preempted.Inc()
 		s.metrics.victims.Observe(float64(len(result.Victims)))
 	}
 	for _, victim := range result.Victims {
 		if err := s.evict(ctx, pod, victim.Obj, result.Node); err != nil && ctx.Err() == nil {
+			failed = true
 			klog.FromContext(ctx).Error(err, "Victim could not be taken away", "pod", klog.KObj(victim.Obj), "for",
 				klog.KObj(pod.Obj))
 		}
+	}
+	if len(result.Victims) > 0 {
+		s.metrics.evicted(s.config.Clock.Since(began), failed)
 	}
 	for _, p := range s.outranked(pod, result.Node) {
 		patch := []byte(`{"status":{"nominatedNodeName":null}}`)

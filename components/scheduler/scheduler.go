@@ -88,6 +88,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		nominations:  newNominations(),
 		explanations: newExplanations(),
 	}
+	measured := newPluginMetrics()
 	s.queue = queue.New(queue.Config{
 		Clock:            c.Clock,
 		Hints:            hints,
@@ -96,9 +97,15 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		MaxBackoff:       c.MaxBackoff,
 		MaxUnschedulable: c.MaxUnschedulable,
 		Less:             profiles[c.Profiles[0].Name].sorts[0].Less,
+		Hinted:           measured.hinted,
 		Incoming:         func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
 	})
-	s.metrics = newMetrics(s.queue, c.claims, c.working, c.devices.waits, c.devices.took)
+	s.metrics = newMetrics(append(measured.collectors(), newState(s.queue, s.sizes), c.claims, c.working,
+		c.devices.waits, c.devices.took)...)
+	for name, p := range profiles {
+		observer := &profileObserver{pluginMetrics: measured, clock: c.Clock, profile: name}
+		p.cycle.Observer, p.commit.Observer = observer, observer
+	}
 	s.hints = hints
 	s.writes.SetLimit(c.Writers)
 	c.handles.Scheduler = s
@@ -229,14 +236,19 @@ func (s *Scheduler) decide(ctx context.Context, a *attempt) bool {
 		return false
 	}
 	s.seed++
+	a.measure = s.seed%measureEvery == 0
 	d := a.profile.cycle.Schedule(s.snapshot, cycle.Request{
 		Pod:         a.pod,
 		Nominations: s.nominations.current(),
 		Nominated:   s.nominations.node(a.pod),
 		Start:       s.start,
 		Seed:        s.seed,
+		Measure:     a.measure,
 	})
 	a.decision, s.start = d, d.Next
+	if d.PostFilterResult != nil {
+		s.metrics.preempted.Inc()
+	}
 	switch result := d.PostFilterResult; {
 	case d.Err != nil:
 		a.status = commit.Failed(d.FailedBy, d.Err)
@@ -248,6 +260,12 @@ func (s *Scheduler) decide(ctx context.Context, a *attempt) bool {
 		s.nominations.remove(a.pod.UID())
 	}
 	return true
+}
+
+// sizes are those of the snapshot.
+func (s *Scheduler) sizes() (nodes, pods, assumed int) {
+	s.locked(func(now *snapshot.Snapshot) { nodes, pods, assumed = now.Sizes() })
+	return nodes, pods, assumed
 }
 
 // Explain decides for a pod as the next cycle would, changes nothing, and tells for every node why not, or how well.

@@ -3,8 +3,11 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,11 +28,14 @@ type feeds struct {
 	slices  *tracker.Tracker                             // nil if no devices are served
 	synced  []cache.DoneChecker
 	err     error
+
+	now     func() time.Time
+	handled func(event string, began time.Time) // measures what taking in a change took
 }
 
 // watch prepares the informers that feed the snapshot and the queue.
 func (s *Scheduler) watch(ctx context.Context) (*feeds, error) {
-	f := &feeds{SharedInformerFactory: s.config.handles.Informers}
+	f := &feeds{SharedInformerFactory: s.config.handles.Informers, now: s.config.Clock.Now, handled: s.handled}
 	pods := f.InformerFor(&v1.Pod{}, podInformer)
 	store := pods.GetStore()
 	s.pods.Store(&store)
@@ -58,12 +64,38 @@ type source interface {
 
 // feed adds typed functions as an informer's event handler.
 func feed[T any](f *feeds, informer source, add func(T), update func(old, now T), remove func(T)) {
-	registration, err := informer.AddEventHandler(handler(add, update, remove))
+	registration, err := informer.AddEventHandler(handler(measured(f, "Add", add), func(old, now T) {
+		measured(f, "Update", func(now T) { update(old, now) })(now)
+	}, measured(f, "Delete", remove)))
 	if err != nil {
 		f.err = errors.Join(f.err, err)
 		return
 	}
 	f.synced = append(f.synced, registration.HasSyncedChecker())
+}
+
+// measured is do, whose time is measured.
+func measured[T any](f *feeds, action string, do func(T)) func(T) {
+	return func(obj T) {
+		began := f.now()
+		do(obj)
+		f.handled(changed(obj)+action, began)
+	}
+}
+
+// changed names what changes for metrics.
+func changed(obj any) string {
+	if p, ok := obj.(*v1.Pod); ok && p.Spec.NodeName != "" {
+		return "AssignedPod"
+	} else if ok {
+		return "UnscheduledPod"
+	}
+	name := fmt.Sprintf("%T", obj)
+	return name[strings.LastIndex(name, ".")+1:]
+}
+
+func (s *Scheduler) handled(event string, began time.Time) {
+	s.metrics.events.WithLabelValues(event).Observe(s.config.Clock.Since(began).Seconds())
 }
 
 // handler adapts typed functions to an event handler.
@@ -187,7 +219,6 @@ func (s *Scheduler) addNode(n *v1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshot.SetNode(n)
-	s.metrics.nodes.Inc()
 	s.queue.Move(queue.Event{Kind: queue.NodeAdded, Node: n})
 }
 
@@ -241,7 +272,6 @@ func (s *Scheduler) deleteNode(n *v1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshot.RemoveNode(n.Name)
-	s.metrics.nodes.Dec()
 	s.queue.Move(queue.Event{Kind: queue.NodeRemoved, OldNode: n})
 }
 

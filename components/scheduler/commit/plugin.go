@@ -21,6 +21,8 @@ type Placement struct {
 	Kept map[string]any
 	// State is what the profile's Begin returned for the attempt.
 	State any
+	// Measure tells the profile's observer of each plug-in.
+	Measure bool
 	// Snapshot calls a function with the snapshot, which may be read and changed until it returns.
 	Snapshot func(func(*snapshot.Snapshot))
 	// Record records an event about the pod; its kind is Normal or Warning.

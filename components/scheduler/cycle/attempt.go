@@ -16,25 +16,31 @@ type Attempt struct {
 	narrowedBy  []string
 	extenders   []Extender
 	missed      []Filter // that were not prepared, as one before them refused all nodes
+	measures
 }
 
 type named struct {
 	plugin string
 	test   Test
+	asked  int // by the search for feasible nodes
 }
 
 // prepare returns the refusal of a plug-in that refuses all nodes.
 func (a *Attempt) prepare(filters []Filter) (*Refusal, string) {
 	for i, f := range filters {
+		began := a.beginPlugin()
 		test, refusal := f.Filter(a.Pod, a.Snapshot)
+		if refusal == nil && test == nil {
+			a.plugin(f.Name(), PreFilterPoint, Skip, began)
+			continue
+		}
+		a.plugin(f.Name(), PreFilterPoint, refusal.status(), began)
+		a.evaluated(f.Name(), PreFilterPoint, 1)
 		if refusal != nil {
 			a.missed = filters[i+1:]
 			return refusal, f.Name()
 		}
-		if test == nil {
-			continue
-		}
-		a.tests = append(a.tests, named{f.Name(), test})
+		a.tests = append(a.tests, named{plugin: f.Name(), test: test})
 		if narrower, ok := test.(NodeNarrower); ok {
 			a.narrow(narrower.Only(), f.Name())
 		}
@@ -94,13 +100,15 @@ func (a *Attempt) narrow(names []string, plugin string) {
 
 // Check tells which plug-in refuses a node and why; it asks twice where pods of at least the same priority are
 // nominated: with them, and without, since they may yet go elsewhere.
-func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) {
+func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) { return a.check(n, false) }
+
+func (a *Attempt) check(n *snapshot.Node, counted bool) (*Refusal, string) {
 	if waiting := a.nominated(n.Name); len(waiting) > 0 {
 		with := n.Clone()
 		for _, p := range waiting {
 			a.Add(p, with)
 		}
-		refusal, plugin := a.CheckOnly(with)
+		refusal, plugin := a.ask(with, counted)
 		for _, p := range waiting {
 			a.Remove(p, with)
 		}
@@ -108,7 +116,7 @@ func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) {
 			return refusal, plugin
 		}
 	}
-	return a.CheckOnly(n)
+	return a.ask(n, counted)
 }
 
 // Add puts p on n, which must be a clone, for the following checks.
@@ -134,13 +142,38 @@ func (a *Attempt) Follow(p *snapshot.Pod, n *snapshot.Node, sign int) {
 }
 
 // CheckOnly is Check without regard to nominations.
-func (a *Attempt) CheckOnly(n *snapshot.Node) (*Refusal, string) {
+func (a *Attempt) CheckOnly(n *snapshot.Node) (*Refusal, string) { return a.ask(n, false) }
+
+// ask asks the tests in order. Only one goroutine at a time may have them counted.
+func (a *Attempt) ask(n *snapshot.Node, counted bool) (*Refusal, string) {
 	for i := range a.tests {
-		if refusal := a.tests[i].test.Check(n); refusal != nil {
-			return refusal, a.tests[i].plugin
+		t := &a.tests[i]
+		if refusal := a.askOne(t, n, counted); refusal != nil {
+			return refusal, t.plugin
 		}
 	}
 	return nil, ""
+}
+
+func (a *Attempt) askOne(t *named, n *snapshot.Node, counted bool) *Refusal {
+	if !counted {
+		return t.test.Check(n)
+	}
+	t.asked++
+	if !a.plugins {
+		return t.test.Check(n)
+	}
+	began := a.beginPlugin()
+	refusal := t.test.Check(n)
+	a.plugin(t.plugin, FilterPoint, refusal.status(), began)
+	return refusal
+}
+
+// report tells how often the tests were asked.
+func (a *Attempt) report() {
+	for i := range a.tests {
+		a.evaluated(a.tests[i].plugin, FilterPoint, a.tests[i].asked)
+	}
 }
 
 func (a *Attempt) nominated(node string) []*snapshot.Pod {

@@ -24,6 +24,8 @@ type Profile struct {
 	Extenders []Extender
 	// Begin, if not nil, is called before the plug-ins of each decision. Its result is Decision.State.
 	Begin func(*Attempt) any
+	// Observer, if not nil, is told what the plug-ins take.
+	Observer Observer
 	// Percentage of the nodes that must be feasible before the search ends; 0 takes a share by the cluster's size.
 	Percentage int
 
@@ -43,6 +45,8 @@ type Request struct {
 	Start int
 	// Seed breaks ties between nodes of equal score.
 	Seed uint64
+	// Measure tells the profile's observer of each plug-in, too.
+	Measure bool
 	// Explain filters all nodes and keeps refusals and scores.
 	Explain bool
 }
@@ -56,7 +60,13 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 	}
 	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0],
 		extenders: interested(f.Extenders, r.Pod)}
-	defer func() { f.tests = a.tests }()
+	if !r.Explain {
+		a.measures = measures{f.Observer, r.Measure}
+	}
+	defer func() {
+		a.report()
+		f.tests = a.tests
+	}()
 	if r.Pod.Invalid != nil {
 		d.RefusedAll = &Refused{Refusal: Refusal{Reasons: []string{r.Pod.Invalid.Error()}, Unresolvable: true}}
 		return d
@@ -64,7 +74,10 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 	if f.Begin != nil {
 		d.State = f.Begin(a)
 	}
-	if refusal, plugin := a.prepare(f.Filters); refusal != nil {
+	began := a.begin()
+	refusal, plugin := a.prepare(f.Filters)
+	a.point(PreFilterPoint, refusal.status(), began)
+	if refusal != nil {
 		if refusal.Err != nil {
 			d.Err, d.FailedBy = refusal.Err, plugin
 			return d
@@ -74,7 +87,9 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 		return d
 	}
 	d.Narrowed = a.narrowedBy
+	began = a.begin()
 	f.filter(a, d, r)
+	a.point(FilterPoint, statusOf(d.Err), began)
 	if d.Err != nil {
 		return d
 	}
@@ -98,7 +113,7 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 		enough = f.enough(len(nodes))
 	}
 	if n := a.preferred(r.Nominated); n != nil && !r.Explain {
-		if refusal, _ := a.Check(n); refusal == nil {
+		if refusal, _ := a.check(n, true); refusal == nil {
 			f.feasible = append(f.feasible, n)
 			if f.extend(a, d); d.Err != nil || len(f.feasible) > 0 {
 				d.Evaluated, d.Feasible = 1, len(f.feasible)
@@ -116,7 +131,7 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 		if at++; at == len(nodes) {
 			at = 0
 		}
-		if refusal, plugin := a.Check(n); refusal != nil {
+		if refusal, plugin := a.check(n, true); refusal != nil {
 			if refusal.Err != nil {
 				d.Err, d.FailedBy = refusal.Err, plugin
 				return
@@ -180,7 +195,10 @@ func (f *Profile) pick(a *Attempt, d *Decision, r Request) {
 		d.Node = f.feasible[0].Name
 		return
 	}
-	if f.score(a, d, r.Explain); d.Err != nil {
+	began := a.begin()
+	f.score(a, d, a.measures, r.Explain)
+	a.point(ScorePoint, statusOf(d.Err), began)
+	if d.Err != nil {
 		return
 	}
 	f.prioritize(a, d)
@@ -200,7 +218,7 @@ func (f *Profile) pick(a *Attempt, d *Decision, r Request) {
 	d.Node = f.feasible[best].Name
 }
 
-func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
+func (f *Profile) score(a *Attempt, d *Decision, m measures, explain bool) {
 	count := len(f.feasible)
 	if cap(f.sums) < count {
 		f.sums, f.scores = make([]int64, count), make([]int64, count)
@@ -214,9 +232,9 @@ func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
 		}
 	}
 	for _, plugin := range f.Scores {
-		preferring := plugin.Score.Score(a.Pod, a.Snapshot, f.feasible, f.scores)
-		if failing, ok := plugin.Score.(FailingScore); ok && failing.Err() != nil {
-			d.Err, d.FailedBy = failing.Err(), plugin.Name()
+		preferring, err := f.scoreBy(plugin, a, m)
+		if err != nil {
+			d.Err, d.FailedBy = err, plugin.Name()
 			return
 		}
 		if !preferring {
@@ -232,18 +250,49 @@ func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
 	}
 }
 
+// scoreBy has one plug-in write f.scores; false means that it has no preference.
+func (f *Profile) scoreBy(plugin Weighted, a *Attempt, m measures) (preferring bool, err error) {
+	began := m.beginPlugin()
+	preferring = plugin.Score.Score(a.Pod, a.Snapshot, f.feasible, f.scores)
+	if failing, ok := plugin.Score.(FailingScore); ok {
+		err = failing.Err()
+	}
+	if err == nil && !preferring {
+		m.plugin(plugin.Name(), PreScorePoint, Skip, began)
+		return false, nil
+	}
+	m.plugin(plugin.Name(), ScorePoint, statusOf(err), began)
+	m.evaluated(plugin.Name(), PreScorePoint, 1)
+	m.evaluated(plugin.Name(), ScorePoint, len(f.feasible))
+	return preferring, err
+}
+
+func statusOf(err error) string {
+	if err != nil {
+		return Failure
+	}
+	return Success
+}
+
 // ScoreNodes scores some nodes for the pod of an attempt, by plug-in and in sum.
 func (f *Profile) ScoreNodes(a *Attempt, nodes []*snapshot.Node) ([]NodeScore, error) {
 	buffers := Profile{Scores: f.Scores, feasible: nodes}
 	d := &Decision{}
-	buffers.score(a, d, true)
+	buffers.score(a, d, measures{}, true)
 	return d.Scores, d.Err
 }
 
 // postFilter runs the PostFilter plug-ins until one nominates a node; else it joins their messages.
 func (f *Profile) postFilter(a *Attempt, d *Decision, nominated string) {
+	if len(f.PostFilters) == 0 {
+		return
+	}
+	began := a.begin()
+	defer func() { a.point(PostFilterPoint, d.PostFilterResult.status(), began) }()
 	for _, plugin := range f.PostFilters {
+		pluginBegan := a.beginPlugin()
 		result := plugin.PostFilter(a, d.Refused, nominated)
+		a.plugin(plugin.Name(), PostFilterPoint, result.status(), pluginBegan)
 		if d.PostFilterResult != nil && result.Writes == nil {
 			result.Writes = d.PostFilterResult.Writes
 		}

@@ -139,12 +139,18 @@ type Hints map[string][]Hint
 
 // Helps tells whether e can help a pod refused by any of plugins; a pod refused by none is helped by anything.
 func (h Hints) Helps(p *snapshot.Pod, plugins []string, e Event) bool {
+	return h.ask(plugins, e, func(_ string, helps func(*snapshot.Pod, Event) bool) bool { return helps(p, e) })
+}
+
+// ask has run call the queueing hints that matter, until one says that e helps.
+func (h Hints) ask(plugins []string, e Event,
+	run func(plugin string, helps func(*snapshot.Pod, Event) bool) bool) bool {
 	if len(plugins) == 0 {
 		return true
 	}
 	for _, plugin := range plugins {
 		for _, hint := range h[plugin] {
-			if hint.Kinds&e.Kind != 0 && (hint.Helps == nil || hint.Helps(p, e)) {
+			if hint.Kinds&e.Kind != 0 && (hint.Helps == nil || run(plugin, hint.Helps)) {
 				return true
 			}
 		}

@@ -64,6 +64,7 @@ func (q *Queue) flush() {
 	}
 	for _, i := range late {
 		q.leave(i)
+		i.flushed = true
 		q.wake(i, "UnschedulableTimeout")
 	}
 }
@@ -107,7 +108,7 @@ func (q *Queue) update(i *Item, p *snapshot.Pod) {
 			q.open(i, e.Cause())
 		}
 	case unschedulable:
-		if e.Kind != 0 && q.config.Hints.Helps(p, i.RefusedBy, e) {
+		if e.Kind != 0 && q.helps(p, i.RefusedBy, e) {
 			q.leave(i)
 			q.wake(i, e.Cause())
 		}
@@ -149,7 +150,7 @@ func (q *Queue) helped(i *Item, e Event) bool {
 	if e.Kind&own != 0 && e.Pod.UID() != i.Pod.UID() {
 		return false
 	}
-	return q.config.Hints.Helps(i.Pod, i.RefusedBy, e)
+	return q.helps(i.Pod, i.RefusedBy, e)
 }
 
 // hold moves an item to the given queue, unless it is gated.

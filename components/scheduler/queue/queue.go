@@ -31,6 +31,8 @@ type Config struct {
 	MaxUnschedulable time.Duration
 	// Incoming, if not nil, is called for every move of a pod, with the queue's name and the event.
 	Incoming func(queue, cause string)
+	// Hinted, if not nil, is told what some of the runs of queueing hints took.
+	Hinted func(plugin, cause string, helps bool, took time.Duration)
 }
 
 type state int
@@ -63,6 +65,7 @@ type Item struct {
 	sequence  uint64        // of the first event after it was popped
 	deleted   bool
 	activated bool // by Activate, in flight
+	flushed   bool // it was woken by the time, and has not been refused since
 	pending   bool // it waits for what a plug-in has begun
 }
 
@@ -86,6 +89,7 @@ type Queue struct {
 	flights  []*Item // in the order they were popped
 	events   []Event
 	sequence uint64 // of events[0]
+	hinted   int    // runs of hints that could be measured
 }
 
 // window is the time within which the ends of back-offs are taken for the same, so that the more important of pods that
@@ -279,7 +283,7 @@ func (q *Queue) returned(i *Item) bool {
 	if i.next != nil {
 		i.Pod, i.next = i.next, nil
 	}
-	i.queued = q.config.Clock.Now()
+	i.queued, i.flushed = q.config.Clock.Now(), false
 	return true
 }
 
@@ -293,7 +297,7 @@ func (q *Queue) Move(e Event) {
 	var helped []*Item
 	visit := func(plugin string) {
 		for i := range q.waiting[plugin] {
-			if q.config.Hints.Helps(i.Pod, i.RefusedBy, e) {
+			if q.helps(i.Pod, i.RefusedBy, e) {
 				helped = append(helped, i)
 			}
 		}
@@ -316,6 +320,9 @@ func (q *Queue) Move(e Event) {
 		}
 	}
 }
+
+// Flushed tells whether no event woke the pod for this try, but MaxUnschedulable.
+func (i *Item) Flushed() bool { return i.flushed }
 
 // Pending counts the pods of upstream's metric scheduler_pending_pods.
 func (q *Queue) Pending() (activePods, backoff, unschedulable, gated int) {

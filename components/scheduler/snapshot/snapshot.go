@@ -22,6 +22,7 @@ type Snapshot struct {
 	shape   uint64
 
 	claimUsers map[types.NamespacedName]int
+	assumed    int
 
 	workloads
 	volumes
@@ -122,6 +123,9 @@ func (s *Snapshot) RemovePod(uid types.UID) bool {
 		return false
 	}
 	delete(s.pods, uid)
+	if at.assumed {
+		s.assumed--
+	}
 	at.node.Remove(uid)
 	s.useClaims(at.pod, -1)
 	if at.class.On[at.node]--; at.class.On[at.node] == 0 {
@@ -138,6 +142,9 @@ func (s *Snapshot) RemovePod(uid types.UID) bool {
 	s.dropIfEmpty(at.node)
 	return true
 }
+
+// Sizes counts the nodes, the pods on them, and those of these whose binding is not confirmed yet.
+func (s *Snapshot) Sizes() (nodes, pods, assumed int) { return len(s.Nodes()), len(s.pods), s.assumed }
 
 // SetNamespace keeps the labels of a namespace, for namespace selectors.
 func (s *Snapshot) SetNamespace(name string, set labels.Set) { s.namespaces[name] = set }
@@ -214,6 +221,9 @@ func (s *Snapshot) put(p *Pod, node string, assumed bool) {
 		}
 	}
 	class.On[n]++
+	if assumed {
+		s.assumed++
+	}
 	s.pods[p.UID()] = place{pod: p, node: n, class: class, assumed: assumed}
 }
 
