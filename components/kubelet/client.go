@@ -113,7 +113,8 @@ type services struct {
 }
 
 func newServices(client kubernetes.Interface) *services {
-	factory := informers.NewSharedInformerFactory(client, 0)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTransform(source.StripManagedFields))
 	informer := factory.Core().V1().Services()
 	classes := factory.Node().V1().RuntimeClasses()
 	return &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced,
