@@ -15,8 +15,8 @@ const programGrace = 10 * time.Second
 
 // ProgramFile is an executable of this machine as a Program, e.g. a build of upstream's: a process with the member's
 // arguments, in the member's directory, whose output is the member's log. It gets SIGTERM when the member stops, and
-// SIGKILL 10 s later. On Linux it does not outlive this process. It has the time of this machine, whatever the cluster's
-// clock says.
+// SIGKILL 10 s later. On Linux it does not outlive this process. It has the time of this machine, whatever the clock of
+// the cluster says.
 //
 // A file named by a relative path is looked for from the working directory at the time of the call.
 func ProgramFile(file string) Program {

@@ -103,8 +103,11 @@ func (a *app) startCell(ctx context.Context, f cellFlags, opts []cluster.Option)
 		defer cancel()
 		return cluster.Remove(ctx, a.name)
 	}
-	c, err := cluster.Start(starting, append(opts, cluster.WithName(a.name), cluster.WithProgress(a.progress()),
-		cluster.RetainOnFailure())...)
+	opts = append(opts, cluster.WithName(a.name), cluster.WithProgress(a.progress()))
+	if !f.up.inProcess {
+		opts = append(opts, cluster.RetainOnFailure())
+	}
+	c, err := cluster.Start(starting, opts...)
 	if err == nil {
 		stop = func() error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)

@@ -146,8 +146,8 @@ func ranCell(t *testing.T, flags ...string) (verdict cellVerdict, made *report.R
 	defer end.Close()
 	var out, log safeBuffer
 	a := &app{out: &out, err: &log, in: in, state: state{t.TempDir()}}
-	if code := a.execute(t.Context(), append([]string{"matrix", "cell", "--in-process", "--report=" + dir},
-		flags...)); code != 0 {
+	args := append([]string{"matrix", "cell", "--in-process", "--name=cell", "--report=" + dir}, flags...)
+	if code := a.execute(t.Context(), args); code != 0 {
 		t.Fatalf("%d: %s", code, log.String())
 	}
 	if err := json.Unmarshal([]byte(out.String()), &verdict); err != nil {
@@ -155,7 +155,7 @@ func ranCell(t *testing.T, flags ...string) (verdict cellVerdict, made *report.R
 	}
 	made, err := readReport(filepath.Join(dir, "report.json"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; the verdict: %+v; %s", err, verdict, log.String())
 	}
 	return verdict, made, dir
 }
