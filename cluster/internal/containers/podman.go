@@ -41,8 +41,8 @@ func (c *Containers) unmask(host *container.HostConfig) {
 const nodeConsole = "/dev/quintet-console"
 
 // allowConsole lets the engine of a node without full privileges give its containers the console (5:1), of all devices
-// that a container has by default the one that Podman does not give its own. Before version 4.4 its service ignores rules
-// for devices, and a version 1 hierarchy of cgroups refuses what the node itself may not.
+// that a container has by default the one that Podman does not give its own. Before version 4.4 its service ignores
+// rules for devices, and a version 1 hierarchy of cgroups refuses what the node itself may not.
 func (c *Containers) allowConsole(host *container.HostConfig) {
 	if c.podman == "" || host.Privileged {
 		return

@@ -55,8 +55,10 @@ func TestPodmanDiffers(t *testing.T) {
 			t.Errorf("devices of a node on %q: %+v", c.podman, limited.Devices)
 		}
 	}
-	for text, want := range map[string]bool{"container 1 has dependent containers which must be removed before it": true,
-		"removal in progress": false} {
+	for text, want := range map[string]bool{
+		"container 1 has dependent containers which must be removed before it": true,
+		"removal in progress": false,
+	} {
 		if hasDependents(errors.New(text)) != want {
 			t.Errorf("%s: dependents: %t", text, !want)
 		}
