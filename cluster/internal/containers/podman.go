@@ -37,6 +37,20 @@ func (c *Containers) unmask(host *container.HostConfig) {
 	host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // the CLI's systempaths=unconfined
 }
 
+// nodeConsole is the path in a node of a device that only its rule in the device cgroup is there for.
+const nodeConsole = "/dev/quintet-console"
+
+// allowConsole lets the engine of a node without full privileges give its containers the console (5:1), of all devices
+// that a container has by default the one that Podman does not give its own. Before version 4.4 its service ignores
+// rules for devices, and a version 1 hierarchy of cgroups refuses what the node itself may not.
+func (c *Containers) allowConsole(host *container.HostConfig) {
+	if c.podman == "" || host.Privileged {
+		return
+	}
+	host.Devices = append(host.Devices, container.DeviceMapping{
+		PathOnHost: "/dev/console", PathInContainer: nodeConsole, CgroupPermissions: "rwm"})
+}
+
 // podmanHints say what to set where Podman's defaults don't suit a machine, by words of its error.
 var podmanHints = map[string]string{
 	"setrlimit": "set default_ulimits in the section [containers] of containers.conf to what this machine allows (ulimit " +

@@ -48,6 +48,21 @@ func TestPodmanDiffers(t *testing.T) {
 	if host.MaskedPaths != nil || !slices.Contains(host.SecurityOpt, "unmask=ALL") || len(host.SecurityOpt) != 2 {
 		t.Errorf("Podman: %+v", host)
 	}
+	for c, want := range map[*Containers]int{docker: 0, podman: 1} {
+		var limited container.HostConfig
+		privileges{}.apply(&limited)
+		if c.allowConsole(&limited); len(limited.Devices) != want {
+			t.Errorf("devices of a node on %q: %+v", c.podman, limited.Devices)
+		}
+	}
+	for text, want := range map[string]bool{
+		"container 1 has dependent containers which must be removed before it": true,
+		"removal in progress": false,
+	} {
+		if hasDependents(errors.New(text)) != want {
+			t.Errorf("%s: dependents: %t", text, !want)
+		}
+	}
 	err := errors.New("crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted")
 	if got := docker.explain(err); got != err {
 		t.Errorf("Docker: %v", got)

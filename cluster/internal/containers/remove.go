@@ -2,6 +2,7 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -98,10 +99,29 @@ func (o objects) removeMade(ctx context.Context, docker *testcontainers.DockerCl
 
 func removeContainers(ctx context.Context, docker *testcontainers.DockerClient, containers []container.Summary) error {
 	var group errgroup.Group
-	for _, c := range containers {
-		group.Go(func() error { return removeContainer(ctx, docker, c.ID) })
+	owners := make([]bool, len(containers))
+	for i, c := range containers {
+		group.Go(func() error {
+			err := removeContainer(ctx, docker, c.ID)
+			if owners[i] = hasDependents(err); owners[i] {
+				return nil
+			}
+			return err
+		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	for i, c := range containers {
+		if owners[i] { // the others are gone
+			err = errors.Join(err, removeContainer(ctx, docker, c.ID))
+		}
+	}
+	return err
+}
+
+// hasDependents tells whether a removal was refused as other containers share the container's network; Podman refuses
+// it.
+func hasDependents(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "has dependent containers")
 }
 
 func removeContainer(ctx context.Context, docker *testcontainers.DockerClient, id string) error {

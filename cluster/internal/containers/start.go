@@ -173,6 +173,7 @@ func (c *Containers) hostConfig(m backend.Member, p privileges,
 		p.apply(host)
 		if !p.full {
 			c.unmask(host)
+			c.allowConsole(host)
 		}
 	}
 	return host

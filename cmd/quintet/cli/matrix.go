@@ -30,6 +30,8 @@ type cellFlags struct {
 
 func (f *cellFlags) bind(fs *pflag.FlagSet) {
 	f.up.bindCluster(fs)
+	fs.BoolVar(&f.up.inProcess, "in-process", false,
+		"run each cluster in its cell's process, without Docker, on hollow nodes; swaps are program files then")
 	fs.DurationVar(&f.up.timeout, "timeout", 3*time.Minute,
 		"how long to wait until a cluster is ready; then the suite runs on what there is of it")
 	f.suite.bind(fs)
@@ -58,6 +60,9 @@ of a component: an image that has upstream's program on its path, or a program f
 then replaces the program in the component's own image (a node's is the kubelet). One page shows whose component breaks
 whose case.
 
+With --in-process no cell needs Docker: its cluster is its process, with hollow nodes, and swaps are program files that
+run on this machine with upstream's flags. Their output is in the cell's directory.
+
 Each cell is a process with a cluster of its own, which is removed with it. The base runs first; the others are held
 to the profiles that it supports, unless --profile names some. Where a cluster does not become ready, the suite runs on
 what there is of it; the cell is inconclusive if no API server answers.
@@ -72,6 +77,7 @@ code is
 		Example: `  quintet matrix --swap kube-scheduler=mine:dev --report report
   quintet matrix --swap kube-scheduler=bin/my-scheduler --swap node=bin/kubelet --profile scheduler --profile node
   quintet matrix --swap kube-scheduler=a:1 --swap kube-controller-manager=b:1 --all-pairs --parallel 2
+  quintet matrix --in-process --swap kube-scheduler=bin/my-scheduler --filter '^scheduling/'
   quintet matrix --swap kube-proxy=mine:dev --nodes 2 --filter '^proxy/'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runMatrix(cmd, f) },
@@ -109,6 +115,9 @@ func (f *matrixFlags) plans() ([]matrix.Plan, error) {
 		if !slices.Contains(cluster.Components(), cluster.Component(component)) {
 			return nil, fmt.Errorf("--swap %q: no component %q; there are %v", swap, component, cluster.Components())
 		}
+		if f.up.inProcess && !isFile(with) {
+			return nil, fmt.Errorf("--swap %q: there is no file %s, which a cluster in process would run", swap, with)
+		}
 		swaps = append(swaps, matrix.Swap{Component: component, With: with})
 	}
 	return matrix.Plans(swaps, matrix.Extra{Pairs: f.pairs, Together: f.together})
@@ -116,6 +125,13 @@ func (f *matrixFlags) plans() ([]matrix.Plan, error) {
 
 func (a *app) runMatrix(cmd *cobra.Command, f matrixFlags) error {
 	ctx := cmd.Context()
+	if f.up.config != "" {
+		file, err := cluster.LoadConfig(f.up.config)
+		if err != nil {
+			return err
+		}
+		f.up.inProcess = f.up.inProcess || file.InProcess()
+	}
 	plans, err := f.plans()
 	if err != nil {
 		return err
@@ -133,10 +149,13 @@ func (a *app) runMatrix(cmd *cobra.Command, f matrixFlags) error {
 			fmt.Fprintln(a.err, "quintet:", err)
 		}
 	}()
-	if err := images.prepare(ctx, plans); err != nil {
-		return err
+	if !f.up.inProcess {
+		if err := images.prepare(ctx, plans); err != nil {
+			return err
+		}
 	}
-	r := matrixRun{app: a, name: name, dir: f.report, images: images, flags: cellArguments(cmd.Flags())}
+	r := matrixRun{app: a, name: name, dir: f.report, inProcess: f.up.inProcess, images: images,
+		flags: cellArguments(cmd.Flags())}
 	made := matrix.New(r.all(ctx, plans, f.parallel, len(f.suite.profiles) > 0))
 	made.Started, made.Seconds = began, time.Since(began).Seconds()
 	for file, write := range map[string]func(io.Writer) error{

@@ -52,13 +52,20 @@ func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, d
 		if err != nil {
 			return out, err
 		}
-		if file.InProcess() {
-			return out, fmt.Errorf("%s: inProcess: components are swapped in clusters of containers only", f.up.config)
-		}
+		f.up.inProcess = f.up.inProcess || file.InProcess()
 		opts = append([]cluster.Option{file.Option()}, opts...)
+	}
+	var programs cellPrograms
+	if f.up.inProcess {
+		own, err := programs.options(f.up, dir)
+		if err != nil {
+			return out, err
+		}
+		opts = append(append(opts, own...), cluster.InProcess())
 	}
 	config, stop, notReady := a.startCell(ctx, f, opts)
 	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { out.Reason = joinReasons(out.Reason, programs.ended()) }()
 	if notReady != nil {
 		out.Reason = fmt.Sprintf("the cluster did not become ready: %v", notReady)
 	}
@@ -76,8 +83,8 @@ func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, d
 }
 
 func joinReasons(first, second string) string {
-	if first == "" {
-		return second
+	if first == "" || second == "" {
+		return first + second
 	}
 	return first + "\n" + second
 }
@@ -89,12 +96,18 @@ func (a *app) startCell(ctx context.Context, f cellFlags, opts []cluster.Option)
 	starting, cancel := context.WithTimeout(ctx, f.up.timeout)
 	defer cancel()
 	stop = func() error {
+		if f.up.inProcess {
+			return nil // a start that failed has removed all
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		return cluster.Remove(ctx, a.name)
 	}
-	c, err := cluster.Start(starting, append(opts, cluster.WithName(a.name), cluster.WithProgress(a.progress()),
-		cluster.RetainOnFailure())...)
+	opts = append(opts, cluster.WithName(a.name), cluster.WithProgress(a.progress()))
+	if !f.up.inProcess {
+		opts = append(opts, cluster.RetainOnFailure())
+	}
+	c, err := cluster.Start(starting, opts...)
 	if err == nil {
 		stop = func() error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
@@ -103,7 +116,7 @@ func (a *app) startCell(ctx context.Context, f cellFlags, opts []cluster.Option)
 		}
 		return c.RESTConfig(), stop, nil
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || f.up.inProcess {
 		return nil, stop, err
 	}
 	opened, unopened := cluster.Open(ctx, a.name)

@@ -33,6 +33,8 @@ type matrixRun struct {
 	images *swapImages
 	flags  []string // of all cells
 
+	inProcess bool // clusters are their cells' processes
+
 	mu sync.Mutex // of the app's streams
 }
 
@@ -117,9 +119,11 @@ func (r *matrixRun) process(ctx context.Context, i int, plan matrix.Plan, dir st
 	name := fmt.Sprintf("%s-%d", r.name, i)
 	var stdout bytes.Buffer
 	ended := r.start(ctx, name, plan, dir, &stdout, log)
-	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-	defer cancel()
-	err = cluster.Remove(cleaning, name) // there is one only if the process died
+	if !r.inProcess {
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+		defer cancel()
+		err = cluster.Remove(cleaning, name) // there is one only if the process died
+	}
 	if ended != nil {
 		err = errors.Join(fmt.Errorf("%w: %s", ended, lastLine(filepath.Join(dir, "log"))), err)
 	}
@@ -144,7 +148,11 @@ func (r *matrixRun) start(ctx context.Context, name string, plan matrix.Plan, di
 	}
 	args := append([]string{"matrix", "cell", "--name=" + name, "--report=" + dir}, r.flags...)
 	for _, swap := range plan.Swaps {
-		args = append(args, "--image="+swap.Component+"="+r.images.of(swap))
+		if r.inProcess {
+			args = append(args, "--program="+swap.Component+"="+swap.With)
+		} else {
+			args = append(args, "--image="+swap.Component+"="+r.images.of(swap))
+		}
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stdout, cmd.Stderr = stdout, log

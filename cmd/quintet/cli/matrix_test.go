@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,13 +46,14 @@ func TestMatrixRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing to swap":    {nil, "--swap"},
-		"no component":       {[]string{"--swap", "mine:dev"}, `--swap "mine:dev"`},
-		"no such component":  {[]string{"--swap", "kube-shceduler=x"}, `no component "kube-shceduler"`},
-		"an unknown profile": {[]string{"--swap", "node=x", "--profile", "all"}, `unknown profile "all"`},
-		"no such case":       {[]string{"--swap", "node=x", "--filter", "^none$"}, `filter "^none$"`},
-		"no cell at once":    {[]string{"--swap", "node=x", "--parallel", "0"}, "--parallel 0"},
-		"twice the same":     {[]string{"--swap", "node=x", "--swap", "node=x"}, "given twice"},
+		"nothing to swap":     {nil, "--swap"},
+		"no component":        {[]string{"--swap", "mine:dev"}, `--swap "mine:dev"`},
+		"no such component":   {[]string{"--swap", "kube-shceduler=x"}, `no component "kube-shceduler"`},
+		"an unknown profile":  {[]string{"--swap", "node=x", "--profile", "all"}, `unknown profile "all"`},
+		"no such case":        {[]string{"--swap", "node=x", "--filter", "^none$"}, `filter "^none$"`},
+		"no cell at once":     {[]string{"--swap", "node=x", "--parallel", "0"}, "--parallel 0"},
+		"an image in process": {[]string{"--in-process", "--swap", "node=x:1"}, "no file x:1"},
+		"twice the same":      {[]string{"--swap", "node=x", "--swap", "node=x"}, "given twice"},
 	} {
 		code, _, err := run(t.Context(), t.TempDir(), append([]string{"matrix"}, test.args...)...)
 		if code != 1 || !strings.Contains(err.String(), test.want) {
@@ -108,4 +111,61 @@ func TestReportCompare(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestCellInProcess: a scheduler that ends does not end its cell, which says why it ended.
+func TestCellInProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "scheduler")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho no plug-ins >&2\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	verdict, made, dir := ranCell(t, "--program=kube-scheduler="+file, "--filter=^api/crud$")
+	if got := outcomes(made); got != "api/crud=Passed" {
+		t.Errorf("with a scheduler that ends: %s", got)
+	}
+	for _, want := range []string{"scheduler-0 ended by itself", "exit status 3", "no plug-ins"} {
+		if !strings.Contains(verdict.Reason, want) {
+			t.Errorf("reason %q, want %q", verdict.Reason, want)
+		}
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "scheduler-0.log")); err != nil || string(log) != "no plug-ins\n" {
+		t.Errorf("its log: %q, %v", log, err)
+	}
+	verdict, made, _ = ranCell(t, "--filter=^(api/crud|scheduling/node-selector)$")
+	if got := outcomes(made); got != "api/crud=Passed scheduling/node-selector=Passed" || verdict.Reason != "" {
+		t.Errorf("with nothing swapped: %s, %s", got, verdict.Reason)
+	}
+}
+
+// ranCell runs a cell in process.
+func ranCell(t *testing.T, flags ...string) (verdict cellVerdict, made *report.Report, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	in, end := io.Pipe()
+	defer end.Close()
+	var out, log safeBuffer
+	a := &app{out: &out, err: &log, in: in, state: state{t.TempDir()}}
+	args := append([]string{"matrix", "cell", "--in-process", "--name=cell", "--report=" + dir}, flags...)
+	if code := a.execute(t.Context(), args); code != 0 {
+		t.Fatalf("%d: %s", code, log.String())
+	}
+	if err := json.Unmarshal([]byte(out.String()), &verdict); err != nil {
+		t.Fatal(err)
+	}
+	made, err := readReport(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatalf("%v; the verdict: %+v; %s", err, verdict, log.String())
+	}
+	return verdict, made, dir
+}
+
+// outcomes are those of the cases that ran.
+func outcomes(r *report.Report) string {
+	var out []string
+	for _, c := range r.Cases {
+		if c.Outcome != report.Skipped {
+			out = append(out, c.ID+"="+string(c.Outcome))
+		}
+	}
+	return strings.Join(out, " ")
 }

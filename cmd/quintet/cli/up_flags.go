@@ -16,6 +16,7 @@ import (
 type upFlags struct {
 	nodes, apiServers, etcds int
 	images, args, without    []string
+	programs                 []string
 	with                     []string
 	publish                  []string
 	inProcess                bool
@@ -64,7 +65,8 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --manifest app.yaml --wait          # with these objects, ready
   quintet up --name b --from prepared.tar        # with the objects and users of quintet snapshot
   quintet up --kubeconfig-merge                  # for any kubectl, until it is down
-  quintet up --in-process --nodes 100            # no Docker, hollow nodes`,
+  quintet up --in-process --nodes 100            # no Docker, hollow nodes
+  quintet up --in-process --program kube-scheduler=bin/mine   # one component swapped there`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runUp(cmd.Context(), f, cmd.Flags().Changed) },
 	}
@@ -102,6 +104,8 @@ func (f *upFlags) bindCluster(fs *pflag.FlagSet) {
 	fs.IntVar(&f.apiServers, "api-servers", 1, "number of API servers")
 	fs.IntVar(&f.etcds, "etcd-members", 1, "number of etcd members")
 	fs.StringArrayVar(&f.images, "image", nil, "COMPONENT=REF: run a component from another image; may be repeated")
+	fs.StringArrayVar(&f.programs, "program", nil,
+		"COMPONENT=FILE: run a program file of this machine as a component, in a cluster in process; may be repeated")
 	fs.StringArrayVar(&f.args, "args", nil,
 		"COMPONENT=ARGUMENT: add an argument to a component's command line; may be repeated")
 	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
@@ -165,6 +169,13 @@ func (f upFlags) options(given func(flag string) bool) ([]cluster.Option, error)
 		}
 		opts = append(opts, cluster.WithImage(cluster.Component(component), ref))
 	}
+	files, err := f.programFiles()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		opts = append(opts, cluster.WithProgram(file.component, cluster.ProgramFile(file.path)))
+	}
 	for _, arg := range f.args {
 		component, value, ok := strings.Cut(arg, "=")
 		if !ok {
@@ -179,6 +190,28 @@ func (f upFlags) options(given func(flag string) bool) ([]cluster.Option, error)
 		opts = append(opts, cluster.Without(cluster.Component(component)))
 	}
 	return opts, nil
+}
+
+// programFile is a file that runs as a component.
+type programFile struct {
+	component cluster.Component
+	path      string
+}
+
+// programFiles are those of --program.
+func (f upFlags) programFiles() ([]programFile, error) {
+	var files []programFile
+	for _, given := range f.programs {
+		component, path, ok := strings.Cut(given, "=")
+		if !ok {
+			return nil, fmt.Errorf("--program %q: want COMPONENT=FILE, e.g. kube-scheduler=bin/my-scheduler", given)
+		}
+		if !isFile(path) {
+			return nil, fmt.Errorf("--program %q: there is no file %s", given, path)
+		}
+		files = append(files, programFile{cluster.Component(component), path})
+	}
+	return files, nil
 }
 
 // registryOptions translates the flags of registries.
