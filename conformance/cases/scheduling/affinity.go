@@ -156,7 +156,7 @@ func podAffinityPreferred(ctx context.Context, t *suite.T) {
 	}
 	t.Expect(place(ctx, t, small(t, "drawn", "own", prefers))).To(Equal(nodes[1]))
 	place(ctx, t, pod(t, "full", on("b1", cpu("750m"))))
-	// What is free of the nodes speaks for the foe's.
+	// By what is free, the foe's node would be chosen.
 	place(ctx, t, pod(t, "busy", on("a1", cpu("700m"))))
 	t.Expect(place(ctx, t, small(t, "second", "own", prefers))).To(Equal(nodes[0]),
 		"no room beside the friend, and the foe is to be avoided")

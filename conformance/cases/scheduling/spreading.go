@@ -66,7 +66,7 @@ func topologySpreadAnyway(ctx context.Context, t *suite.T) {
 	for i := range 3 {
 		place(ctx, t, small(t, fmt.Sprint("a", i), "soft", on("a1", prefer)))
 	}
-	// What is free of the nodes speaks for zone a.
+	// By what is free, zone a would be chosen.
 	place(ctx, t, pod(t, "filler", on("b1", cpu("800m"))))
 	t.Expect(zoneOf(t, place(ctx, t, small(t, "free", "soft", prefer)))).To(Equal("b"), "the emptier zone is preferred")
 	place(ctx, t, pod(t, "rest", on("b1", cpu("100m"))))
