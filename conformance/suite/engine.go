@@ -200,11 +200,22 @@ func (e *Engine) tidy(ctx context.Context, t *T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	for i := len(t.cleanups) - 1; i >= 0; i-- {
-		t.cleanups[i](ctx)
+		cleanUp(ctx, t.cleanups[i])
 	}
 	if t.Namespace != "" {
 		_ = e.Cluster.Client.CoreV1().Namespaces().Delete(ctx, t.Namespace, metav1.DeleteOptions{})
 	}
+}
+
+// cleanUp ends a cleanup whose assertions fail, as a case is ended.
+func cleanUp(ctx context.Context, f func(ctx context.Context)) {
+	defer func() {
+		r := recover()
+		if _, failed := r.(failure); r != nil && !failed {
+			panic(r)
+		}
+	}()
+	f(ctx)
 }
 
 func (c *Case) report(r result) report.Case {

@@ -72,6 +72,18 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestFailingCleanup checks that a cleanup which fails is not the case's, and keeps no other from its turn.
+func TestFailingCleanup(t *testing.T) {
+	cleaned := false
+	engine := Engine{Cluster: fakeCluster(), Cases: []Case{{ID: "a/b", Run: func(_ context.Context, t *T) {
+		t.Cleanup(func(context.Context) { cleaned = true })
+		t.Cleanup(func(context.Context) { t.Must(errors.New("no"), "remove what was made") })
+	}}}}
+	if got := engine.Run(t.Context()); got[0].Outcome != report.Passed || !cleaned {
+		t.Errorf("outcome %s, cleaned up: %t; want Passed and true", got[0].Outcome, cleaned)
+	}
+}
+
 // TestSideBySide checks that as many cases run at once as were asked for, no more, and serial ones alone.
 func TestSideBySide(t *testing.T) {
 	const parallel = 3

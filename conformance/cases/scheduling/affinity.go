@@ -99,6 +99,8 @@ func podAffinity(ctx context.Context, t *suite.T) {
 		client := small(t, fmt.Sprint("client-", i), "client", attracted(near("server", zoneKey)))
 		t.Expect(place(ctx, t, client)).To(BeElementOf(nodes[1:]), "a node of the server's zone")
 	}
+	// The domain is the zone, not the server's node.
+	place(ctx, t, small(t, "beside", "client", on("b2", attracted(near("server", zoneKey)))))
 }
 
 // podAffinityFirst: the first pod of a group that wants to be with itself finds none of its kind anywhere.
@@ -153,8 +155,9 @@ func podAffinityPreferred(ctx context.Context, t *suite.T) {
 		}
 	}
 	t.Expect(place(ctx, t, small(t, "drawn", "own", prefers))).To(Equal(nodes[1]))
-	full := pod(t, "filler", on("b1", cpu("750m")))
-	place(ctx, t, full)
+	place(ctx, t, pod(t, "full", on("b1", cpu("750m"))))
+	// By what is free, the foe's node would be chosen.
+	place(ctx, t, pod(t, "busy", on("a1", cpu("700m"))))
 	t.Expect(place(ctx, t, small(t, "second", "own", prefers))).To(Equal(nodes[0]),
 		"no room beside the friend, and the foe is to be avoided")
 }

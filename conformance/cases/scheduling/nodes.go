@@ -99,6 +99,7 @@ func nodeAffinityOperators(ctx context.Context, t *suite.T) {
 		{"exists", old, []corev1.NodeSelectorTerm{label("retired", corev1.NodeSelectorOpExists)}},
 		{"absent", recent, []corev1.NodeSelectorTerm{label("retired", corev1.NodeSelectorOpDoesNotExist)}},
 		{"in", old, []corev1.NodeSelectorTerm{label("generation", corev1.NodeSelectorOpIn, "2", "3")}},
+		{"notin", recent, []corev1.NodeSelectorTerm{label("generation", corev1.NodeSelectorOpNotIn, "2", "3")}},
 		{"field", old, []corev1.NodeSelectorTerm{field}},
 		{"either", recent, []corev1.NodeSelectorTerm{label("generation", corev1.NodeSelectorOpIn, "99"),
 			label("generation", corev1.NodeSelectorOpIn, "12")}},
@@ -145,7 +146,10 @@ func gatesOpen(ctx context.Context, t *suite.T) {
 		t.Must(err, "patch the pod")
 	}
 	open(`{"spec":{"schedulingGates":[{"name":"conformance.quintet.dev/two"}],"nodeSelector":{"name":"b"}}}`)
-	suite.Never(ctx, t, "the gated pod is bound", t.GetPod("gated"), HaveField("Spec.NodeName", Not(BeEmpty())))
+	// API servers refuse to bind it: that it was tried would show in its condition.
+	suite.Never(ctx, t, "the gated pod is tried", t.GetPod("gated"), Or(HaveField("Spec.NodeName", Not(BeEmpty())),
+		HaveField("Status.Conditions", Not(ContainElement(And(HaveField("Type", corev1.PodScheduled),
+			HaveField("Reason", corev1.PodReasonSchedulingGated)))))))
 	open(`{"spec":{"schedulingGates":[]}}`)
 	t.Expect(bound(ctx, t, "gated")).To(Equal(b))
 }

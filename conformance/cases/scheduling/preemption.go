@@ -32,7 +32,8 @@ func ofPreemption() []suite.Case {
 		{ID: "scheduling/preemption-never", Run: preemptionNever, Reference: preempting + "#non-preempting-priority-class",
 			Requirement: "A pod whose priority class has preemptionPolicy Never MUST wait for capacity."},
 		{ID: "scheduling/preemption-useless", Run: preemptionUseless, Reference: preempting + "#preemption",
-			Requirement: "No pod MUST be preempted where its absence would not let the pod in."},
+			Requirement: "No pod MUST be preempted where its absence would not let the pod in, and none of the same " +
+				"priority."},
 	}
 }
 
@@ -137,8 +138,10 @@ func preemptionNever(ctx context.Context, t *suite.T) {
 // preemptionUseless: where the absence of pods would not help, none goes.
 func preemptionUseless(ctx context.Context, t *suite.T) {
 	addNode(ctx, t, "only", nil)
-	place(ctx, t, pod(t, "bystander", ofClass(createClass(ctx, t, 100), "100m")))
-	high := createClass(ctx, t, 1000)
+	low, high := createClass(ctx, t, 100), createClass(ctx, t, 1000)
+	place(ctx, t, pod(t, "bystander", ofClass(low, "100m")))
+	t.CreatePod(ctx, pod(t, "peer", ofClass(low, "950m")))
+	t.Expect(refused(ctx, t, "peer").Message).To(ContainSubstring("No preemption victims found for incoming pod"))
 	t.CreatePod(ctx, pod(t, "huge", ofClass(high, "2")))
 	t.CreatePod(ctx, pod(t, "elsewhere", on("no-such-node", ofClass(high, "100m"))))
 	for _, name := range []string{"huge", "elsewhere"} {

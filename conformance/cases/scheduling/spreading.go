@@ -22,7 +22,7 @@ func ofSpreading() []suite.Case {
 			Requirement: "With fewer domains than minDomains the least count MUST be taken for zero."},
 		{ID: "scheduling/topology-spread-policies", Run: topologySpreadPolicies, Reference: spreading,
 			Requirement: "Nodes whose taints a pod does not tolerate MUST count as domains unless nodeTaintsPolicy " +
-				"is Honor."},
+				"is Honor, and those that it does not select MUST NOT unless nodeAffinityPolicy is Ignore."},
 		{ID: "scheduling/topology-spread-revisions", Run: topologySpreadRevisions, Reference: spreading,
 			Requirement: "With matchLabelKeys only pods that have the pod's own values of those labels MUST count."},
 	}
@@ -66,19 +66,26 @@ func topologySpreadAnyway(ctx context.Context, t *suite.T) {
 	for i := range 3 {
 		place(ctx, t, small(t, fmt.Sprint("a", i), "soft", on("a1", prefer)))
 	}
+	// By what is free, zone a would be chosen.
+	place(ctx, t, pod(t, "filler", on("b1", cpu("800m"))))
 	t.Expect(zoneOf(t, place(ctx, t, small(t, "free", "soft", prefer)))).To(Equal("b"), "the emptier zone is preferred")
-	place(ctx, t, small(t, "bent", "soft", on("a1", prefer)))
+	place(ctx, t, pod(t, "rest", on("b1", cpu("100m"))))
+	t.Expect(zoneOf(t, place(ctx, t, small(t, "bent", "soft", prefer)))).To(Equal("a"), "zone b has no room")
 }
 
 func topologySpreadDomains(ctx context.Context, t *suite.T) {
 	addZones(ctx, t, "a1")
-	three := evenly(func(c *corev1.TopologySpreadConstraint) { c.MinDomains = ptr.To[int32](2) })
-	place(ctx, t, small(t, "one", "wide", three))
-	t.CreatePod(ctx, small(t, "two", "wide", three))
+	two := evenly(func(c *corev1.TopologySpreadConstraint) { c.MinDomains = ptr.To[int32](2) })
+	place(ctx, t, small(t, "one", "wide", two))
+	t.CreatePod(ctx, small(t, "two", "wide", two))
 	t.Expect(refused(ctx, t, "two").Message).To(ContainSubstring("didn't match pod topology spread constraints"),
 		"with fewer domains than minDomains the least count is zero")
+	remove(ctx, t, "one")
+	bound(ctx, t, "two")
+	t.CreatePod(ctx, small(t, "three", "wide", two))
+	refused(ctx, t, "three")
 	late := addZones(ctx, t, "b1")
-	t.Expect(bound(ctx, t, "two")).To(Equal(late[0]))
+	t.Expect(bound(ctx, t, "three")).To(Equal(late[0]))
 }
 
 // topologySpreadPolicies: whether nodes that a pod can't use count as domains is for it to say.
@@ -98,6 +105,15 @@ func topologySpreadPolicies(ctx context.Context, t *suite.T) {
 	place(ctx, t, small(t, "ignore-0", "ignore", ignore))
 	t.CreatePod(ctx, small(t, "ignore-1", "ignore", ignore))
 	t.Expect(refused(ctx, t, "ignore-1").Message).To(ContainSubstring("untolerated taint"))
+	for i := range 2 {
+		place(ctx, t, small(t, fmt.Sprint("selects-", i), "selects", on("a1", evenly(nil))))
+	}
+	all := evenly(func(c *corev1.TopologySpreadConstraint) {
+		c.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+	})
+	place(ctx, t, small(t, "all-0", "all", on("a1", all)))
+	t.CreatePod(ctx, small(t, "all-1", "all", on("a1", all)))
+	t.Expect(refused(ctx, t, "all-1").Message).To(ContainSubstring("didn't match pod topology spread constraints"))
 }
 
 func topologySpreadRevisions(ctx context.Context, t *suite.T) {
@@ -108,11 +124,10 @@ func topologySpreadRevisions(ctx context.Context, t *suite.T) {
 			evenly(func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"revision"} })(p)
 		}
 	}
-	// One each of both revisions in zone a: a second of either belongs into zone b, whatever the other has there.
-	for _, revision := range []string{"1", "2"} {
-		place(ctx, t, small(t, "first-"+revision, "rolling", on("a1", of(revision))))
+	// With a pod in zone a, the next one of a revision belongs into zone b, though another revision has two there.
+	for i := range 2 {
+		place(ctx, t, small(t, fmt.Sprint("old-", i), "rolling", on("b1", of("1"))))
 	}
-	for _, revision := range []string{"1", "2"} {
-		t.Expect(zoneOf(t, place(ctx, t, small(t, "second-"+revision, "rolling", of(revision))))).To(Equal("b"))
-	}
+	place(ctx, t, small(t, "first", "rolling", on("a1", of("2"))))
+	t.Expect(zoneOf(t, place(ctx, t, small(t, "second", "rolling", of("2"))))).To(Equal("b"))
 }

@@ -52,12 +52,20 @@ func createCron(ctx context.Context, t *suite.T, name string, change func(*batch
 
 // missed resumes a CronJob with a schedule of every hour, the last time ago, of which it missed three.
 func missed(ctx context.Context, t *suite.T, cron *batchv1.CronJob, ago time.Duration) time.Time {
-	due := cron.CreationTimestamp.UTC().Add(-ago).Truncate(time.Minute)
-	resume(ctx, t, cron, fmt.Sprintf("%d * * * *", due.Minute()))
+	due, schedule := hourly(cron, ago)
+	overdue(ctx, t, cron, schedule)
+	resume(ctx, t, cron)
 	return due
 }
 
-func resume(ctx context.Context, t *suite.T, cron *batchv1.CronJob, schedule string) {
+// hourly is a schedule of every hour and its latest time, which is ago.
+func hourly(cron *batchv1.CronJob, ago time.Duration) (due time.Time, schedule string) {
+	due = cron.CreationTimestamp.UTC().Add(-ago).Truncate(time.Minute)
+	return due, fmt.Sprintf("%d * * * *", due.Minute())
+}
+
+// overdue suspends a CronJob and gives it a schedule of which it missed the times of the last three hours.
+func overdue(ctx context.Context, t *suite.T, cron *batchv1.CronJob, schedule string) {
 	crons := t.Client.BatchV1().CronJobs(t.Namespace)
 	last, err := json.Marshal(metav1.NewTime(cron.CreationTimestamp.Add(-3 * time.Hour)))
 	t.Must(err, "encode a time")
@@ -67,8 +75,11 @@ func resume(ctx context.Context, t *suite.T, cron *batchv1.CronJob, schedule str
 	_, err = crons.Patch(ctx, cron.Name, types.MergePatchType,
 		fmt.Appendf(nil, `{"status":{"lastScheduleTime":%s}}`, last), metav1.PatchOptions{}, "status")
 	t.Must(err, "set the last time")
-	_, err = crons.Patch(ctx, cron.Name, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`),
-		metav1.PatchOptions{})
+}
+
+func resume(ctx context.Context, t *suite.T, cron *batchv1.CronJob) {
+	_, err := t.Client.BatchV1().CronJobs(t.Namespace).Patch(ctx, cron.Name, types.MergePatchType,
+		[]byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 	t.Must(err, "resume the cron job")
 }
 
@@ -93,6 +104,14 @@ func nameAt(cron *batchv1.CronJob, due time.Time) string {
 	return fmt.Sprintf("%s-%d", cron.Name, due.Unix()/60)
 }
 
+// started waits for a CronJob's first Job, and until the CronJob's status names it: that is not to be changed before.
+func started(ctx context.Context, t *suite.T, cron, job string) {
+	suite.WaitFor(ctx, t, "a job", jobNames(t), ConsistOf(job))
+	suite.WaitFor(ctx, t, "the job named as active", func(ctx context.Context) (*batchv1.CronJob, error) {
+		return t.Client.BatchV1().CronJobs(t.Namespace).Get(ctx, cron, metav1.GetOptions{})
+	}, HaveField("Status.Active", ConsistOf(HaveField("Name", job))))
+}
+
 // finish has a Job complete as if its controller said so.
 func finish(ctx context.Context, t *suite.T, name string) {
 	jobs := t.Client.BatchV1().Jobs(t.Namespace)
@@ -109,8 +128,10 @@ func finish(ctx context.Context, t *suite.T, name string) {
 
 func cronJobMissed(ctx context.Context, t *suite.T) {
 	cron := createCron(ctx, t, "late", nil)
+	due, schedule := hourly(cron, 20*time.Minute)
+	overdue(ctx, t, cron, schedule)
 	suite.Never(ctx, t, "a job of a suspended cron job", jobNames(t), Not(BeEmpty()))
-	due := missed(ctx, t, cron, 20*time.Minute)
+	resume(ctx, t, cron)
 	suite.WaitFor(ctx, t, "a job for the latest time missed", jobNames(t), ConsistOf(nameAt(cron, due)))
 	suite.Never(ctx, t, "a job for another time", jobNames(t), Not(HaveLen(1)))
 	job, err := getJob(t, nameAt(cron, due))(ctx)
@@ -132,7 +153,7 @@ func cronJobForbid(ctx context.Context, t *suite.T) {
 		spec.ConcurrencyPolicy = batchv1.ForbidConcurrent
 	})
 	first := nameAt(cron, missed(ctx, t, cron, 40*time.Minute))
-	suite.WaitFor(ctx, t, "a job", jobNames(t), ConsistOf(first))
+	started(ctx, t, cron.Name, first)
 	second := nameAt(cron, missed(ctx, t, cron, 20*time.Minute))
 	suite.Never(ctx, t, "a second job beside the first", jobNames(t), Not(ConsistOf(first)))
 	finish(ctx, t, first)
@@ -144,7 +165,7 @@ func cronJobReplace(ctx context.Context, t *suite.T) {
 		spec.ConcurrencyPolicy = batchv1.ReplaceConcurrent
 	})
 	first := nameAt(cron, missed(ctx, t, cron, 40*time.Minute))
-	suite.WaitFor(ctx, t, "a job", jobNames(t), ConsistOf(first))
+	started(ctx, t, cron.Name, first)
 	second := nameAt(cron, missed(ctx, t, cron, 20*time.Minute))
 	suite.WaitFor(ctx, t, "the second job in the first one's place", jobNames(t), ConsistOf(second))
 }
@@ -152,7 +173,7 @@ func cronJobReplace(ctx context.Context, t *suite.T) {
 func cronJobAllow(ctx context.Context, t *suite.T) {
 	cron := createCron(ctx, t, "many", nil)
 	first := nameAt(cron, missed(ctx, t, cron, 40*time.Minute))
-	suite.WaitFor(ctx, t, "a job", jobNames(t), ConsistOf(first))
+	started(ctx, t, cron.Name, first)
 	second := nameAt(cron, missed(ctx, t, cron, 20*time.Minute))
 	suite.WaitFor(ctx, t, "both jobs", jobNames(t), ConsistOf(first, second))
 }
@@ -170,7 +191,8 @@ func cronJobTimeZone(ctx context.Context, t *suite.T) {
 	cron := createCron(ctx, t, "zoned", func(spec *batchv1.CronJobSpec) { spec.TimeZone = ptr.To("Asia/Kathmandu") })
 	due := cron.CreationTimestamp.UTC().Add(-20 * time.Minute).Truncate(time.Minute)
 	local := due.In(time.FixedZone("", (5*60+45)*60))
-	resume(ctx, t, cron, fmt.Sprintf("%d %d * * *", local.Minute(), local.Hour()))
+	overdue(ctx, t, cron, fmt.Sprintf("%d %d * * *", local.Minute(), local.Hour()))
+	resume(ctx, t, cron)
 	suite.WaitFor(ctx, t, "a job at the hour of that place", jobNames(t), ConsistOf(nameAt(cron, due)))
 	job, err := getJob(t, nameAt(cron, due))(ctx)
 	t.Must(err, "get the job")

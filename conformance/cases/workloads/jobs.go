@@ -123,6 +123,8 @@ func jobReplacement(ctx context.Context, t *suite.T) {
 	t.Must(t.Client.CoreV1().Pods(t.Namespace).Delete(ctx, pods[0].Name, metav1.DeleteOptions{}), "delete the pod")
 	suite.WaitFor(ctx, t, "the pod counted as terminating", getJob(t, "patient"),
 		HaveField("Status.Terminating", HaveValue(BeEquivalentTo(1))))
+	// Its replacement would be backed off, too; that it counts as failed shows at once.
+	suite.Never(ctx, t, "the pod failed before its end", getJob(t, "patient"), HaveField("Status.Failed", Not(BeZero())))
 	suite.Never(ctx, t, "another pod before the first one's end", living(t, "patient"), Not(BeEmpty()))
 	endPod(ctx, t, pods[0].Name, 1)
 	suite.WaitFor(ctx, t, "a pod in its place", living(t, "patient"), HaveLen(1))

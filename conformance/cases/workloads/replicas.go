@@ -52,14 +52,18 @@ func scaleReplicaSet(ctx context.Context, t *suite.T, name string, replicas int)
 	t.Must(err, "scale to %d", replicas)
 }
 
+func setCost(ctx context.Context, t *suite.T, pod string, cost int) {
+	_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, pod, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, corev1.PodDeletionCost, cost), metav1.PatchOptions{})
+	t.Must(err, "set the cost of %s", pod)
+}
+
 func replicaSetDeletionCost(ctx context.Context, t *suite.T) {
 	createReplicaSet(ctx, t, "cost", 3)
 	pods := suite.WaitFor(ctx, t, "three pods", living(t, "cost"), HaveLen(3))
 	for i, cost := range []int{10, -5, 100} {
 		makeReady(ctx, t, pods[i].Name)
-		_, err := t.Client.CoreV1().Pods(t.Namespace).Patch(ctx, pods[i].Name, types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, corev1.PodDeletionCost, cost), metav1.PatchOptions{})
-		t.Must(err, "set the cost")
+		setCost(ctx, t, pods[i].Name, cost)
 	}
 	suite.WaitFor(ctx, t, "all ready", getReplicaSet(t, "cost"), HaveField("Status.ReadyReplicas", BeEquivalentTo(3)))
 	scaleReplicaSet(ctx, t, "cost", 2)
@@ -73,6 +77,8 @@ func replicaSetUnreadyFirst(ctx context.Context, t *suite.T) {
 	pods := suite.WaitFor(ctx, t, "three pods", living(t, "pick"), HaveLen(3))
 	makeReady(ctx, t, pods[0].Name)
 	makeReady(ctx, t, pods[2].Name)
+	setReady(ctx, t, pods[1].Name, "False")
+	setCost(ctx, t, pods[1].Name, 100) // which matters among pods alike only
 	suite.WaitFor(ctx, t, "two ready", getReplicaSet(t, "pick"), HaveField("Status.ReadyReplicas", BeEquivalentTo(2)))
 	scaleReplicaSet(ctx, t, "pick", 2)
 	suite.WaitFor(ctx, t, "the ready pods left", podNames(t, "pick"), ConsistOf(pods[0].Name, pods[2].Name))
@@ -113,7 +119,7 @@ func replicaSetFailedPod(ctx context.Context, t *suite.T) {
 	endPod(ctx, t, pods[0].Name, 1)
 	suite.WaitFor(ctx, t, "another pod beside the failed one", living(t, "again"),
 		And(HaveLen(2), ContainElement(HaveField("Status.Phase", corev1.PodPending))))
-	suite.Never(ctx, t, "a third", living(t, "again"), HaveLen(3))
+	suite.Never(ctx, t, "a third", living(t, "again"), Not(HaveLen(2)))
 }
 
 // createUnplaced creates a Deployment whose pods are on no node, and has its first ones be ready.
@@ -164,13 +170,15 @@ func deploymentSurge(ctx context.Context, t *suite.T) {
 	suite.WaitFor(ctx, t, "all replaced", sizes(t, "surge"), Equal([]int32{0, 3}))
 }
 
-// deploymentProportional is the example of the documentation.
+// deploymentProportional begins with the example of the documentation, where equal shares would look the same.
 func deploymentProportional(ctx context.Context, t *suite.T) {
 	createUnplaced(ctx, t, "even", 10, 3, 2)
 	patch(ctx, t, "even", secondTemplate)
 	suite.WaitFor(ctx, t, "the rollout as far as it may go", sizes(t, "even"), Equal([]int32{8, 5}))
 	patch(ctx, t, "even", `{"spec":{"replicas":15}}`)
 	suite.WaitFor(ctx, t, "the surplus shared in proportion", sizes(t, "even"), Equal([]int32{11, 7}))
+	patch(ctx, t, "even", `{"spec":{"replicas":30}}`)
+	suite.WaitFor(ctx, t, "more of it to the larger one", sizes(t, "even"), Equal([]int32{20, 13}))
 }
 
 func deploymentHistory(ctx context.Context, t *suite.T) {

@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,17 @@ func taintEviction(ctx context.Context, t *suite.T) {
 }
 
 func quotaRequests(ctx context.Context, t *suite.T) {
+	asks := func(name, amount string) error {
+		pod := t.Pod(name, "serve")
+		unplaced(&pod.Spec)
+		if amount != "" {
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(amount)}
+		}
+		_, err := t.Client.CoreV1().Pods(t.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	}
+	t.Must(asks("early", "20m"), "create a pod before the quota")
 	quotas := t.Client.CoreV1().ResourceQuotas(t.Namespace)
 	_, err := quotas.Create(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "cpu"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
@@ -103,19 +115,9 @@ func quotaRequests(ctx context.Context, t *suite.T) {
 		amount := quota.Status.Used[corev1.ResourceRequestsCPU]
 		return amount.String(), nil
 	}
-	suite.WaitFor(ctx, t, "the use counted", used, Equal("0"))
-	asks := func(name, amount string) error {
-		pod := t.Pod(name, "serve")
-		unplaced(&pod.Spec)
-		if amount != "" {
-			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse(amount)}
-		}
-		_, err := t.Client.CoreV1().Pods(t.Namespace).Create(ctx, pod, metav1.CreateOptions{})
-		return err
-	}
+	suite.WaitFor(ctx, t, "the use counted", used, Equal("20m"))
 	t.Expect(asks("silent", "")).To(MatchError(ContainSubstring("must specify requests.cpu")))
-	t.Must(asks("modest", "60m"), "create a pod within the quota")
+	t.Must(asks("modest", "40m"), "create a pod within the quota")
 	suite.WaitFor(ctx, t, "its request counted", used, Equal("60m"))
 	err = asks("greedy", "60m")
 	t.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "a pod beyond the quota: %v", err)
@@ -182,6 +184,10 @@ func limitRangeBounds(ctx context.Context, t *suite.T) {
 func disruptionPercent(ctx context.Context, t *suite.T) {
 	createReplicaSet(ctx, t, "half", 4)
 	pods := suite.WaitFor(ctx, t, "four pods", living(t, "half"), HaveLen(4))
+	failed := pods[0].Name
+	endPod(ctx, t, failed, 1) // it stays beside the one in its place, and is none that the owner asks for
+	pods = suite.WaitFor(ctx, t, "another pod", living(t, "half"), HaveLen(5))
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Name == failed })
 	for _, p := range pods {
 		makeReady(ctx, t, p.Name)
 	}
