@@ -119,8 +119,9 @@ func TestCellInProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\necho no plug-ins >&2\nexit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	verdict, made, dir := ranCell(t, "--program=kube-scheduler="+file, "--filter=^api/crud$")
-	if got := outcomes(made); got != "api/crud=Passed" {
+	verdict, made, dir := ranCell(t, "--program=kube-scheduler="+file, "--profile=scheduler", "--case-timeout=5s",
+		"--filter=^(api/crud|scheduling/node-selector)$")
+	if got := outcomes(made); got != "scheduling/node-selector=Failed" {
 		t.Errorf("with a scheduler that ends: %s", got)
 	}
 	for _, want := range []string{"scheduler-0 ended by itself", "exit status 3", "no plug-ins"} {
