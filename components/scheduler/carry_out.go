@@ -26,8 +26,8 @@ type attempt struct {
 	measure   bool // each plug-in
 }
 
-// reserve has the node of the decision reserved and permitted; the caller holds mu. The snapshot has the pod on the
-// node afterwards, unless the attempt failed.
+// reserve has the node of the decision reserved and permitted; the caller holds the state. The snapshot has the
+// pod on the node afterwards, unless the attempt failed.
 func (s *Scheduler) reserve(ctx context.Context, a *attempt) {
 	a.placement = &commit.Placement{Pod: a.pod, Node: a.decision.Node, Kept: a.decision.Kept, State: a.decision.State,
 		Measure:  a.measure,
@@ -45,13 +45,6 @@ func (s *Scheduler) reserve(ctx context.Context, a *attempt) {
 	s.snapshot.Assume(a.pod, a.decision.Node)
 	s.nominations.remove(a.pod.UID())
 	a.placement.Snapshot = s.locked
-}
-
-// locked calls do with the snapshot.
-func (s *Scheduler) locked(do func(*snapshot.Snapshot)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do(s.snapshot)
 }
 
 // carryOut binds the pod, now or after what must be waited for. It does not wait itself.
@@ -138,11 +131,11 @@ func (s *Scheduler) bind(ctx context.Context, a *attempt) {
 // giveUp takes an assumption back that could not be carried out.
 func (s *Scheduler) giveUp(ctx context.Context, a *attempt, status *commit.Status) {
 	a.profile.commit.Unreserve(ctx, a.placement)
-	s.mu.Lock()
-	if s.snapshot.Forget(a.pod.UID()) {
-		s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: a.pod})
-	}
-	s.mu.Unlock()
+	s.state.change(func() {
+		if s.snapshot.Forget(a.pod.UID()) {
+			s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: a.pod})
+		}
+	})
 	s.fail(ctx, a, status)
 }
 

@@ -323,3 +323,30 @@ func TestExtenderFile(t *testing.T) {
 		}
 	}
 }
+
+// TestExtenderBlocks: events are taken in while an extender does not answer, and count from the next decision on.
+func TestExtenderBlocks(t *testing.T) {
+	asked, answers := make(chan struct{}), make(chan struct{})
+	p := &process{filter: func(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
+		if args.Pod.Name == "first" {
+			asked <- struct{}{}
+			<-answers
+		}
+		return &extenderv1.ExtenderFilterResult{NodeNames: args.NodeNames}
+	}}
+	c := extended(t, p, func(e *configv1.Extender) { e.FilterVerb, e.NodeCacheCapable = "filter", true }, "a")
+	c.createPod(newPod("first", "3"))
+	<-asked
+	s := c.scheduler
+	s.addNode(newNode("b", "4")) // blocks the test if it waits for the extender
+	s.state.mu.Lock()
+	if len(s.state.kept) == 0 {
+		t.Error("the snapshot changed while the extender was asked")
+	}
+	s.state.mu.Unlock()
+	close(answers)
+	c.bound("first", "a")
+	c.createPod(newPod("second", "3"))
+	c.bound("second", "b")
+	c.stop()
+}

@@ -52,8 +52,8 @@ type Scheduler struct {
 	nominations  *nominations
 	explanations *explanations
 
-	// mu guards what follows: watches change it, cycles read it.
-	mu       sync.Mutex
+	// state guards what follows: watches change it, cycles read it.
+	state    *stateLock
 	snapshot *snapshot.Snapshot
 	start    int
 	seed     uint64
@@ -81,6 +81,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		config:   c,
 		client:   c.Client,
 		profiles: profiles,
+		state:    newStateLock(),
 		snapshot: snapshot.New(),
 		seed:     c.Seed,
 		serving:  serving,
@@ -108,6 +109,9 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 	}
 	s.hints = hints
 	s.writes.SetLimit(c.Writers)
+	for _, p := range profiles {
+		p.cycle.Release = s.state.release
+	}
 	c.handles.Scheduler = s
 	return s, nil
 }
@@ -230,8 +234,8 @@ func (s *Scheduler) try(ctx context.Context, item *queue.Item) {
 
 // decide runs a cycle and assumes its result; false means that the pod needs no node any more.
 func (s *Scheduler) decide(ctx context.Context, a *attempt) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.lock()
+	defer s.state.unlock()
 	if s.queue.Deleted(a.item) || a.pod.Terminating() {
 		return false
 	}
@@ -275,8 +279,8 @@ func (s *Scheduler) Explain(obj *v1.Pod) (*cycle.Decision, error) {
 		return nil, fmt.Errorf("no profile for schedulerName %q", obj.Spec.SchedulerName)
 	}
 	pod := snapshot.NewPod(obj)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.lock()
+	defer s.state.unlock()
 	return p.cycle.Schedule(s.snapshot, cycle.Request{
 		Pod: pod, Nominations: s.nominations.current(), Nominated: s.nominations.node(pod), Start: s.start,
 		Seed: s.seed + 1, Explain: true,

@@ -134,19 +134,19 @@ func (s *Scheduler) ours(p *v1.Pod) bool {
 }
 
 func (s *Scheduler) addPod(obj *v1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case placed(obj):
-		s.place(snapshot.NewPod(obj))
-	case s.ours(obj):
-		p := snapshot.NewPod(obj)
-		s.nominations.follow("", p)
-		s.queue.Add(p)
-	}
+	s.state.change(func() {
+		switch {
+		case placed(obj):
+			s.place(snapshot.NewPod(obj))
+		case s.ours(obj):
+			p := snapshot.NewPod(obj)
+			s.nominations.follow("", p)
+			s.queue.Add(p)
+		}
+	})
 }
 
-// place takes in a pod that got its node from the API server; the caller holds mu.
+// place takes in a pod that got its node from the API server; the caller holds the state.
 func (s *Scheduler) place(p *snapshot.Pod) {
 	s.queue.Delete(p.UID())
 	s.nominations.remove(p.UID())
@@ -160,25 +160,25 @@ func (s *Scheduler) updatePod(old, now *v1.Pod) {
 		s.addPod(now)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case placed(now) && placed(old):
-		s.replace(snapshot.NewPod(now))
-	case placed(now):
-		s.place(snapshot.NewPod(now))
-	case s.ours(now):
-		p := snapshot.NewPod(now)
-		if s.snapshot.Pod(now.UID) == nil { // one that is being bound holds its room already
-			s.nominations.follow(old.Status.NominatedNodeName, p)
+	s.state.change(func() {
+		switch {
+		case placed(now) && placed(old):
+			s.replace(snapshot.NewPod(now))
+		case placed(now):
+			s.place(snapshot.NewPod(now))
+		case s.ours(now):
+			p := snapshot.NewPod(now)
+			if s.snapshot.Pod(now.UID) == nil { // one that is being bound holds its room already
+				s.nominations.follow(old.Status.NominatedNodeName, p)
+			}
+			s.queue.Add(p)
+		default:
+			s.gone(old)
 		}
-		s.queue.Add(p)
-	default:
-		s.gone(old)
-	}
+	})
 }
 
-// replace updates a placed pod; the caller holds mu.
+// replace updates a placed pod; the caller holds the state.
 func (s *Scheduler) replace(now *snapshot.Pod) {
 	old := s.snapshot.Pod(now.UID())
 	if old == nil {
@@ -199,12 +199,12 @@ func (s *Scheduler) replace(now *snapshot.Pod) {
 }
 
 func (s *Scheduler) deletePod(obj *v1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gone(obj)
+	s.state.change(func() {
+		s.gone(obj)
+	})
 }
 
-// gone forgets a pod, wherever it is; the caller holds mu.
+// gone forgets a pod, wherever it is; the caller holds the state.
 func (s *Scheduler) gone(obj *v1.Pod) {
 	s.queue.Delete(obj.UID)
 	s.explanations.forget(obj.UID)
@@ -216,23 +216,23 @@ func (s *Scheduler) gone(obj *v1.Pod) {
 }
 
 func (s *Scheduler) addNode(n *v1.Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snapshot.SetNode(n)
-	s.queue.Move(queue.Event{Kind: queue.NodeAdded, Node: n})
+	s.state.change(func() {
+		s.snapshot.SetNode(n)
+		s.queue.Move(queue.Event{Kind: queue.NodeAdded, Node: n})
+	})
 }
 
 func (s *Scheduler) updateNode(old, now *v1.Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snapshot.SetNode(now)
-	kinds := nodeChanges(old, now)
-	if s.hints.Wants(queue.NodeConditions | queue.NodeAnnotations | queue.NodeFeatures) {
-		kinds |= rareNodeChanges(old, now)
-	}
-	if kinds != 0 {
-		s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
-	}
+	s.state.change(func() {
+		s.snapshot.SetNode(now)
+		kinds := nodeChanges(old, now)
+		if s.hints.Wants(queue.NodeConditions | queue.NodeAnnotations | queue.NodeFeatures) {
+			kinds |= rareNodeChanges(old, now)
+		}
+		if kinds != 0 {
+			s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
+		}
+	})
 }
 
 // nodeChanges names what changed in a node that can matter to a plug-in.
@@ -269,16 +269,16 @@ func rareNodeChanges(old, now *v1.Node) queue.Kind {
 }
 
 func (s *Scheduler) deleteNode(n *v1.Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snapshot.RemoveNode(n.Name)
-	s.queue.Move(queue.Event{Kind: queue.NodeRemoved, OldNode: n})
+	s.state.change(func() {
+		s.snapshot.RemoveNode(n.Name)
+		s.queue.Move(queue.Event{Kind: queue.NodeRemoved, OldNode: n})
+	})
 }
 
 func (s *Scheduler) addNamespace(n *v1.Namespace) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snapshot.SetNamespace(n.Name, n.Labels)
+	s.state.change(func() {
+		s.snapshot.SetNamespace(n.Name, n.Labels)
+	})
 }
 
 func (s *Scheduler) updateNamespace(old, now *v1.Namespace) {
@@ -286,13 +286,13 @@ func (s *Scheduler) updateNamespace(old, now *v1.Namespace) {
 		return
 	}
 	s.addNamespace(now)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue.Move(queue.Event{Kind: queue.NamespaceLabels})
+	s.state.change(func() {
+		s.queue.Move(queue.Event{Kind: queue.NamespaceLabels})
+	})
 }
 
 func (s *Scheduler) deleteNamespace(n *v1.Namespace) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snapshot.RemoveNamespace(n.Name)
+	s.state.change(func() {
+		s.snapshot.RemoveNamespace(n.Name)
+	})
 }

@@ -57,21 +57,21 @@ func storageFeed[T metav1.Object](s *Scheduler, f *feeds, informer source, added
 	}
 	feed(f, informer,
 		func(obj T) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			set(obj)
-			tell(added, queue.Event{New: obj})
+			s.state.change(func() {
+				set(obj)
+				tell(added, queue.Event{New: obj})
+			})
 		},
 		func(old, now T) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			set(now)
-			tell(updated, queue.Event{Old: old, New: now})
+			s.state.change(func() {
+				set(now)
+				tell(updated, queue.Event{Old: old, New: now})
+			})
 		},
 		func(obj T) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			remove(obj)
-			tell(removed, queue.Event{Old: obj})
+			s.state.change(func() {
+				remove(obj)
+				tell(removed, queue.Event{Old: obj})
+			})
 		})
 }

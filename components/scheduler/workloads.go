@@ -78,9 +78,9 @@ func (s *Scheduler) served(ctx context.Context, versions ...string) (sets.Set[st
 func workload[T any](s *Scheduler, f *feeds, informer cache.SharedIndexInformer, set, remove func(T)) {
 	locked := func(do func(T)) func(T) {
 		return func(obj T) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			do(obj)
+			s.state.change(func() {
+				do(obj)
+			})
 		}
 	}
 	feed(f, informer, locked(set), func(_, now T) { locked(set)(now) }, locked(remove))

@@ -15,6 +15,7 @@ type Attempt struct {
 	only        map[string]struct{} // nil: all nodes
 	narrowedBy  []string
 	extenders   []Extender
+	release     func(do func())
 	missed      []Filter // that were not prepared, as one before them refused all nodes
 	measures
 }
@@ -55,6 +56,15 @@ func (a *Attempt) Missed(name string) bool {
 
 // Extenders are those that want to be asked about the pod.
 func (a *Attempt) Extenders() []Extender { return a.extenders }
+
+// Release calls do, which waits for extenders, without a lock on the snapshot, which does not change meanwhile.
+func (a *Attempt) Release(do func()) {
+	if a.release == nil {
+		do()
+		return
+	}
+	a.release(do)
+}
 
 // Test returns what a plug-in's filter prepared; nil if it was not asked or has nothing to test.
 func (a *Attempt) Test(name string) Test {

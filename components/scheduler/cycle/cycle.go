@@ -26,6 +26,8 @@ type Profile struct {
 	Begin func(*Attempt) any
 	// Observer, if not nil, is told what the plug-ins take.
 	Observer Observer
+	// Release, if not nil, calls what waits for extenders, which need nothing but the objects of the nodes.
+	Release func(do func())
 	// Percentage of the nodes that must be feasible before the search ends; 0 takes a share by the cluster's size.
 	Percentage int
 
@@ -59,7 +61,7 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 		return d
 	}
 	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0],
-		extenders: interested(f.Extenders, r.Pod)}
+		extenders: interested(f.Extenders, r.Pod), release: f.Release}
 	if !r.Explain {
 		a.measures = measures{f.Observer, r.Measure}
 	}

@@ -54,7 +54,9 @@ func (f *Profile) extend(a *Attempt, d *Decision) {
 		if len(f.feasible) == 0 {
 			return
 		}
-		refusals, err := e.Filter(a.Pod, f.feasible)
+		var refusals map[string]Refusal
+		var err error
+		a.Release(func() { refusals, err = e.Filter(a.Pod, f.feasible) })
 		if err != nil {
 			if e.Ignorable() {
 				klog.Background().Info("Skipping extender as it returned error and has ignorable flag set", "extender",
@@ -76,21 +78,29 @@ func (f *Profile) extend(a *Attempt, d *Decision) {
 	}
 }
 
+// ask returns an extender's scores; nil if it fails.
+func ask(e Extender, p *snapshot.Pod, nodes []*snapshot.Node) map[string]int64 {
+	scores, err := e.Prioritize(p, nodes)
+	if err != nil {
+		klog.Background().V(2).Info("Failed to run extender's priority function. No score given by this extender",
+			"extender", e.Name(), "err", err)
+	}
+	return scores
+}
+
 // prioritize adds the extenders' scores, which are asked for at once. One that fails is left out.
 func (f *Profile) prioritize(a *Attempt, d *Decision) {
-	given := make([]map[string]int64, len(a.extenders))
-	var asking sync.WaitGroup
-	for i, e := range a.extenders {
-		asking.Go(func() {
-			scores, err := e.Prioritize(a.Pod, f.feasible)
-			if err != nil {
-				klog.Background().V(2).Info("Failed to run extender's priority function. No score given by this extender",
-					"extender", e.Name(), "err", err)
-			}
-			given[i] = scores
-		})
+	if len(a.extenders) == 0 {
+		return
 	}
-	asking.Wait()
+	given := make([]map[string]int64, len(a.extenders))
+	a.Release(func() {
+		var asking sync.WaitGroup
+		for i, e := range a.extenders {
+			asking.Go(func() { given[i] = ask(e, a.Pod, f.feasible) })
+		}
+		asking.Wait()
+	})
 	for i, scores := range given {
 		for at, n := range f.feasible {
 			score := scores[n.Name]

@@ -19,7 +19,9 @@ func ask(a *cycle.Attempt, candidates []*candidate) ([]*candidate, error) {
 		if !e.Preempts() || len(victims) == 0 {
 			continue
 		}
-		agreed, err := e.Preempt(a.Pod, a.Snapshot, victims)
+		var agreed map[string]cycle.Victims
+		var err error
+		a.Release(func() { agreed, err = e.Preempt(a.Pod, a.Snapshot, victims) })
 		if err != nil {
 			if e.Ignorable() {
 				klog.Background().Info("Skipped extender as it returned error and has ignorable flag set", "extender",
