@@ -7,8 +7,6 @@ import (
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
 	cliflag "k8s.io/component-base/cli/flag"
-
-	"quintet.dev/quintet/internal/upstreamflags"
 )
 
 // AddFlags adds upstream's flags, as far as they are supported, and those that choose the engine.
@@ -38,7 +36,6 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
 	c.addGateFlags(fs)
-	upstreamflags.Add(fs, upstreamOnly())
 	fs.StringVar(&c.Runtime, "runtime", c.Runtime,
 		"Container engine: docker, cri, or hollow, which only pretends. "+
 			"By default cri with --container-runtime-endpoint, else docker.")

@@ -8,7 +8,6 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	"quintet.dev/quintet/internal/upstreamflags"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -45,7 +44,6 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Cleanup, "cleanup", c.Cleanup, "Remove the rules of kube-proxy and exit.")
 	c.addTrafficFlags(fs)
 	c.Conntrack.addFlags(fs)
-	upstreamflags.Add(fs, upstreamOnly())
 }
 
 // addTrafficFlags adds what rules depend on.
