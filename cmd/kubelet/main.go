@@ -26,6 +26,7 @@ func main() {
 			if err != nil {
 				return err
 			}
+			adjustOOMScore(config.OOMScoreAdj)
 			go trim(ctx)
 			return k.Run(ctx)
 		},

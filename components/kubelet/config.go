@@ -29,12 +29,14 @@ type Config struct {
 	Kubeconfig          string
 	BootstrapKubeconfig string
 	ConfigFile          string
+	ConfigDir           string // of files that win over ConfigFile; "" is none
 	HostnameOverride    string
 	NodeIP              string
 	RootDir             string
 	CertDir             string
 	PauseImage          string
 	PodCIDR             string
+	OOMScoreAdj         int32 // of the program; many kubelets in one process leave it
 	ProviderID          string
 
 	RegisterNode          bool
@@ -149,7 +151,7 @@ type Config struct {
 // NewConfig returns upstream's defaults.
 func NewConfig() *Config {
 	return &Config{
-		RootDir: "/var/lib/kubelet", CertDir: "", PauseImage: "quintet/pause:dev",
+		OOMScoreAdj: -999, RootDir: "/var/lib/kubelet", CertDir: "", PauseImage: "quintet/pause:dev",
 		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
 		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40,
 		NodeStatusMaxImages: 50,
@@ -201,6 +203,9 @@ func (c *Config) validate() error {
 	}
 	if c.MaxRestartPeriod < time.Second || c.MaxRestartPeriod > 5*time.Minute {
 		bad("crashLoopBackOff.maxContainerRestartPeriod %v: use 1s to 300s", c.MaxRestartPeriod)
+	}
+	if c.OOMScoreAdj < -1000 || c.OOMScoreAdj > 1000 {
+		bad("--oom-score-adj %d: use a number from -1000 to 1000", c.OOMScoreAdj)
 	}
 	if c.MaxPods < 0 {
 		bad("--max-pods %d: use a number that is not negative", c.MaxPods)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/kubelet/eviction"
 )
@@ -20,23 +18,15 @@ import (
 // ReadFile takes over the KubeletConfiguration in c.ConfigFile. Flags that were given win. A field that is not
 // known, or is set but not supported, is an error that names it.
 func (c *Config) ReadFile() error {
-	if c.ConfigFile == "" {
+	if c.ConfigFile == "" && c.ConfigDir == "" {
 		return nil
 	}
-	data, err := os.ReadFile(c.ConfigFile)
+	file, err := c.readFiles()
 	if err != nil {
-		return fmt.Errorf("--config: %w", err)
+		return err
 	}
-	var file kubeletconfig.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return fmt.Errorf("--config %s: %w", c.ConfigFile, err)
-	}
-	if file.APIVersion != kubeletconfig.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {
-		return fmt.Errorf("--config %s: want apiVersion %s and kind KubeletConfiguration, got %q and %q",
-			c.ConfigFile, kubeletconfig.SchemeGroupVersion, file.APIVersion, file.Kind)
-	}
-	settings := c.settings(&file)
-	if err := c.unsupported(&file, settings); err != nil {
+	settings := c.settings(file)
+	if err := c.unsupported(file, settings); err != nil {
 		return err
 	}
 	for _, setting := range settings {

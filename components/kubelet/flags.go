@@ -36,6 +36,12 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
 	c.addGateFlags(fs)
+	addFixedFlags(fs)
+	fs.StringVar(&c.ConfigDir, "config-dir", c.ConfigDir,
+		"Directory of files *.conf, in the order of their names, whose fields win over those of --config.")
+	fs.Int32Var(&c.OOMScoreAdj, "oom-score-adj", c.OOMScoreAdj, "oom_score_adj of the process, -1000 to 1000.")
+	fs.Func("cloud-provider", "external adds the taint that another program takes off once it knows the node.",
+		c.setCloudProvider)
 	fs.StringVar(&c.Runtime, "runtime", c.Runtime,
 		"Container engine: docker, cri, or hollow, which only pretends. "+
 			"By default cri with --container-runtime-endpoint, else docker.")

@@ -55,6 +55,8 @@ type Config struct {
 	// none.
 	WriteConfigTo string
 
+	// healthzPort and metricsPort are of deprecated flags; "" where they are not given.
+	healthzPort, metricsPort string
 	// commandLine has the flags with their values; nil where there is no command line.
 	commandLine func() map[string]string
 	// logging holds the logging options of the file at loggingFile, which the flag --config has applied.

@@ -44,6 +44,10 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Cleanup, "cleanup", c.Cleanup, "Remove the rules of kube-proxy and exit.")
 	c.addTrafficFlags(fs)
 	c.Conntrack.addFlags(fs)
+	addModeFlags(fs)
+	addFixedFlags(fs)
+	portFlag(fs, &c.healthzPort, "healthz-port", healthzPort)
+	portFlag(fs, &c.metricsPort, "metrics-port", metricsPort)
 }
 
 // addTrafficFlags adds what rules depend on.

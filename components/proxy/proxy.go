@@ -38,8 +38,8 @@ func New(config Config) (*Proxy, error) {
 	if err := config.ReadFile(); err != nil {
 		return nil, err
 	}
-	config.HealthzAddress = withPort(config.HealthzAddress, healthzPort)
-	config.MetricsAddress = withPort(config.MetricsAddress, metricsPort)
+	config.HealthzAddress = serveAt(config.HealthzAddress, config.healthzPort, healthzPort)
+	config.MetricsAddress = serveAt(config.MetricsAddress, config.metricsPort, metricsPort)
 	if err := config.check(); err != nil {
 		return nil, err
 	}
