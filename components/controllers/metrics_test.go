@@ -17,8 +17,10 @@ import (
 )
 
 // upstreamMetrics are metrics of upstream's manager that say the same here. Those that are left out need parts that are
-// not there (operations of in-tree volumes, caches of client-go), or a library's global state.
+// not there (caches of client-go), or a library's global state.
 const upstreamMetrics = `
+attachdetach_controller_forced_detaches
+attachdetach_controller_total_volumes
 cronjob_controller_job_creation_skew_duration_seconds
 daemonset_controller_stale_sync_skips_total
 endpoint_slice_controller_changes
@@ -89,9 +91,12 @@ root_ca_cert_publisher_sync_duration_seconds
 root_ca_cert_publisher_sync_total
 running_managed_controllers
 statefulset_controller_stale_sync_skips_total
+storage_count_attachable_volumes_in_use
+storage_operation_duration_seconds
 taint_eviction_controller_pod_deletion_duration_seconds
 taint_eviction_controller_pod_deletions_total
 ttl_after_finished_controller_job_deletion_duration_seconds
+volume_operation_total_seconds
 workqueue_adds_total
 workqueue_depth
 workqueue_longest_running_processor_seconds

@@ -72,7 +72,8 @@ func TestRefusedFlags(t *testing.T) {
 func TestConfigDir(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"main.yaml":           "maxPods: 1\nclusterDNS: [10.0.0.1, 10.0.0.2]\nsystemReserved: {cpu: '1', memory: 1Gi}\n",
+		"main.yaml": "maxPods: 1\nclusterDNS: [10.0.0.1, 10.0.0.2]\n" +
+			"systemReserved: {cpu: '1', memory: 1Gi}\n",
 		"conf.d/20-b.conf":    "maxPods: 3\n",
 		"conf.d/10-a.conf":    "maxPods: 2\nclusterDNS: [10.0.0.3]\nsystemReserved: {cpu: '2'}\n",
 		"conf.d/ignored.yaml": "maxPods: 4\n",
@@ -91,7 +92,8 @@ func TestConfigDir(t *testing.T) {
 	if err := c.ReadFile(); err != nil {
 		t.Fatal(err)
 	}
-	if c.MaxPods != 3 || len(c.ClusterDNS) != 1 || c.SystemReserved["cpu"] != "2" || c.SystemReserved["memory"] != "1Gi" {
+	if c.MaxPods != 3 || len(c.ClusterDNS) != 1 ||
+		c.SystemReserved["cpu"] != "2" || c.SystemReserved["memory"] != "1Gi" {
 		t.Errorf("maxPods %d, clusterDNS %v, systemReserved %v", c.MaxPods, c.ClusterDNS, c.SystemReserved)
 	}
 }

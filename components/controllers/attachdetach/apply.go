@@ -67,6 +67,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	c.meters.detached(v)
 	c.noteIdle(v)
 	p := planNode(v)
 	for _, w := range p.blocked {
@@ -134,6 +135,7 @@ func (c *Controller) attach(ctx context.Context, node string, w want) error {
 		return fmt.Errorf("attach volume %s to node %s: %w", w.volume.Name, node, err)
 	}
 	c.memory.pending[created.Name] = created
+	c.meters.attaching[created.Name] = operation{node, csiPlugin + w.volume.Spec.CSI.Driver, c.env.Clock.Now()}
 	c.loop.AddAfter(node, attachTimeout)
 	return nil
 }
@@ -155,6 +157,7 @@ func (c *Controller) tellProgress(v *view) {
 		switch {
 		case !wanted:
 		case attachment.Status.Attached:
+			c.meters.attached(name, "success", v.now)
 			delete(c.memory.told, name)
 			if !pending {
 				continue // before this controller was there
@@ -165,6 +168,7 @@ func (c *Controller) tellProgress(v *view) {
 					fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", w.volume.Name))
 			}
 		case failure != nil:
+			c.meters.attached(name, "fail-unknown", v.now)
 			if !c.memory.told[name].Equal(failure.Time.Time) {
 				c.memory.told[name] = failure.Time.Time
 				c.tellFailed(w.pods, w.volume.Name, failure.Message)
@@ -210,6 +214,13 @@ func (c *Controller) detach(ctx context.Context, v *view, attachment *storagev1.
 			return fmt.Errorf("volume of attachment %s is in use on node %s again", attachment.Name, v.name)
 		}
 	}
+	if _, known := c.meters.detaching[attachment.Name]; !known {
+		c.meters.detaching[attachment.Name] = operation{v.name, csiPlugin + attachment.Spec.Attacher, v.now}
+		if forced {
+			c.meters.force(v.node)
+		}
+	}
+	delete(c.meters.attaching, attachment.Name)
 	err := c.env.Client.StorageV1().VolumeAttachments().Delete(ctx, attachment.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(attachment.UID))})
 	if err = runner.IgnoreGone(err); err != nil {

@@ -40,6 +40,7 @@ type Controller struct {
 
 	// memory is the loop's only worker's.
 	memory memory
+	meters *meters
 }
 
 // New makes the controller; it starts working with Run.
@@ -53,7 +54,8 @@ func New(env runner.Env, options Options) (*Controller, error) {
 	c := &Controller{env: env, options: options, nodes: nodes.Lister(), claims: claims.Lister(),
 		volumes: volumes.Lister(), attachments: storage.VolumeAttachments().Lister(), drivers: storage.CSIDrivers().Lister(),
 		pods:   index,
-		memory: newMemory()}
+		memory: newMemory(), meters: newMeters(env)}
+	env.Collect(volumeCounts{c})
 	env.Workers = 1 // two decisions at once could give one volume to two nodes
 	c.loop = runner.NewLoop("attachdetach", env, c.reconcile)
 	c.loop.Needs(volumes.Informer())

@@ -63,6 +63,7 @@ func (c *Controller) syncClaim(ctx context.Context, claim *v1.PersistentVolumeCl
 		_, err := c.updateClaim(ctx, changed)
 		return err // the update is an event, which is decided on
 	case plan.provisioner != "":
+		c.operations.begin(claimKey(claim), plan.provisioner, c.env.Clock.Now())
 		if claim, err = c.setProvisioner(ctx, claim, plan.provisioner); err != nil {
 			return err
 		}
@@ -116,7 +117,9 @@ func (c *Controller) bind(ctx context.Context, volume *v1.PersistentVolume, clai
 			return err
 		}
 	}
-	_, err = c.writeClaimStatus(ctx, claim, v1.ClaimBound, volume)
+	if _, err = c.writeClaimStatus(ctx, claim, v1.ClaimBound, volume); err == nil {
+		c.operations.end(claimKey(claim), "provision", c.env.Clock.Now())
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
@@ -36,6 +37,8 @@ type Controller struct {
 	classes storagelisters.StorageClassLister
 	pods    corelisters.PodLister
 	loop    *runner.Loop[key]
+
+	operations *operations
 }
 
 // New makes the controller; it starts working with Run.
@@ -43,7 +46,7 @@ func New(env runner.Env, options Options) (*Controller, error) {
 	core, classes := env.Informers.Core().V1(), env.Informers.Storage().V1().StorageClasses()
 	claims, volumes, pods := core.PersistentVolumeClaims(), core.PersistentVolumes(), core.Pods()
 	c := &Controller{env: env, options: options, claims: claims.Lister(), volumes: volumes.Lister(),
-		classes: classes.Lister(), pods: pods.Lister()}
+		classes: classes.Lister(), pods: pods.Lister(), operations: newOperations(env)}
 	env.Collect(counted{volumes: volumes.Lister(), claims: claims.Lister()})
 	env.Workers = 1 // two decisions at once could give one volume to two claims
 	c.loop = runner.NewLoop("volumes", env, c.reconcile)
@@ -147,13 +150,19 @@ func (c *Controller) podChanged(_, new *v1.Pod) {
 func (c *Controller) reconcile(ctx context.Context, k key) error {
 	if k.namespace == "" {
 		volume, err := c.volumes.Get(k.name)
-		if err != nil {
-			return runner.IgnoreGone(err)
+		if apierrors.IsNotFound(err) {
+			c.operations.end(k, "delete", c.env.Clock.Now())
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		c.operations.note(volume, c.env.Clock.Now())
 		return c.syncVolume(ctx, volume)
 	}
 	claim, err := c.claims.PersistentVolumeClaims(k.namespace).Get(k.name)
 	if err != nil {
+		delete(c.operations.since, k)
 		return runner.IgnoreGone(err)
 	}
 	return c.syncClaim(ctx, claim)
