@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"quintet.dev/quintet/components/controllers/runner"
@@ -18,7 +19,8 @@ func TestOperations(t *testing.T) {
 	o.end(k, "provision", start.Add(3*time.Second))
 	o.end(k, "provision", start.Add(9*time.Second))
 	var m dto.Metric
-	if err := o.took.WithLabelValues("driver", "provision").(interface{ Write(*dto.Metric) error }).Write(&m); err != nil {
+	took := o.took.WithLabelValues("driver", "provision").(prometheus.Metric)
+	if err := took.Write(&m); err != nil {
 		t.Fatal(err)
 	}
 	if h := m.GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 3 {

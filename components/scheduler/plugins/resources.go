@@ -6,10 +6,14 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"quintet.dev/quintet/components/scheduler/plugins/noderesources"
 )
+
+// compiledSelectors is how many selectors of device classes are kept compiled.
+const compiledSelectors = 10
 
 func wholeFit(a *configv1.NodeResourcesFitArgs) {
 	if a.ScoringStrategy == nil {
@@ -44,6 +48,12 @@ func newFit(a *configv1.NodeResourcesFitArgs, d Dependencies) (Plugin, error) {
 		Strategy:         noderesources.Strategy{Resources: resources, Rate: noderesources.LeastAllocated},
 		IgnoredResources: slices.Concat(a.IgnoredResources, d.IgnoredResources), IgnoredGroups: a.IgnoredResourceGroups,
 		Devices: d.Devices.ExtendedResource,
+	}
+	if fit.Devices {
+		fit.Selectors = cel.NewCache(compiledSelectors, cel.Features{
+			EnableConsumableCapacity: d.Devices.ConsumableCapacity,
+			EnableListTypeAttributes: d.Devices.ListTypeAttributes,
+		})
 	}
 	switch a.ScoringStrategy.Type {
 	case configv1.LeastAllocated:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
 
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/queue"
@@ -22,6 +23,8 @@ type Fit struct {
 	Strategy                        Strategy
 	// Devices has extended resources that a node lacks left to the device classes that serve them (KEP-5004).
 	Devices bool
+	// Selectors are the compiled ones of device classes; only with Devices.
+	Selectors *cel.Cache
 }
 
 // Name returns FitName.

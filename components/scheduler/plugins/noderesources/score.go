@@ -72,12 +72,17 @@ func Shape(points []Point) func(taken, allocatable int64) int64 {
 }
 
 // Score averages the strategy's resources by weight.
-func (f *Fit) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.Node, scores []int64) bool {
+func (f *Fit) Score(p *snapshot.Pod, s *snapshot.Snapshot, nodes []*snapshot.Node, scores []int64) bool {
 	resources := scored(p, f.Strategy.Resources)
+	devices := f.devicesFor(s, resources)
 	for i, n := range nodes {
 		var sum, weights int64
 		for _, r := range resources {
 			taken, allocatable := use(p, n, r.Name)
+			if served := devices[r.Name]; served != nil && allocatable == 0 {
+				count := served.of(n)
+				taken, allocatable = count.taken+p.Requests.Of(r.Name), count.total
+			}
 			if allocatable == 0 {
 				continue
 			}
