@@ -14,13 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 )
 
-// filled is the namespace that the pods of a cluster under measurement are in.
-const filled = "scale"
+// filledSpace is the namespace that the pods of a cluster under measurement are in.
+const filledSpace = "scale"
 
 // hollowCluster is a cluster of hollow nodes in a process of its own.
 type hollowCluster struct {
@@ -71,39 +75,43 @@ func (c *hollowCluster) close() {
 
 // deploy makes deployments of pods and returns when all pods are ready.
 func (c *hollowCluster) deploy(ctx context.Context, pods int) error {
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: filled}}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: filledSpace}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	deployments := c.client.AppsV1().Deployments(filled)
-	w, err := deployments.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
+	deployments := c.client.AppsV1().Deployments(filledSpace)
 	for made := 0; made < pods; made += replicas {
 		if _, err := deployments.Create(ctx, webDeployment(fmt.Sprintf("web-%d", made/replicas), min(replicas, pods-made)),
 			metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
+	return c.filled(ctx, pods)
+}
+
+// filled waits until so many pods are ready. Its watch goes on where the API server ends it, as it does after a while.
+func (c *hollowCluster) filled(ctx context.Context, pods int) error {
 	ready := readyCount{}
-	for event := range w.ResultChan() {
-		if d, ok := event.Object.(*appsv1.Deployment); ok && ready.set(d) == pods {
-			return nil
-		}
+	list := cache.NewListWatchFromClient(c.client.AppsV1().RESTClient(), "deployments", filledSpace,
+		fields.Everything())
+	_, err := watchtools.UntilWithSync(ctx, list, &appsv1.Deployment{}, nil, func(event watch.Event) (bool, error) {
+		d, ok := event.Object.(*appsv1.Deployment)
+		return ok && ready.set(d) == pods, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d pods are ready: %w", ready.sum(), pods, err)
 	}
-	return fmt.Errorf("%d of %d pods are ready: %w", ready.sum(), pods, ctx.Err())
+	return nil
 }
 
 // empty deletes the namespace with all that deploy made, and returns when it is gone.
 func (c *hollowCluster) empty(ctx context.Context) error {
 	spaces := c.client.CoreV1().Namespaces()
-	if err := spaces.Delete(ctx, filled, metav1.DeleteOptions{}); err != nil {
+	if err := spaces.Delete(ctx, filledSpace, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
 	for {
-		_, err := spaces.Get(ctx, filled, metav1.GetOptions{})
+		_, err := spaces.Get(ctx, filledSpace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -112,7 +120,7 @@ func (c *hollowCluster) empty(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("namespace %s is not gone: %w", filled, ctx.Err())
+			return fmt.Errorf("namespace %s is not gone: %w", filledSpace, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
