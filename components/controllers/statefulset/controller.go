@@ -56,6 +56,9 @@ func New(env runner.Env, maxUnavailable bool) (*Controller, error) {
 			resource: sets.Informer(), consistency.Pods: core.Pods().Informer(), consistency.Claims: claims.Informer(),
 		}),
 	}
+	if maxUnavailable {
+		env.Collect(setMetrics{sets.Lister()})
+	}
 	c.loop = runner.NewLoop("statefulset", env, c.reconcile)
 	c.loop.Needs(revisions.Informer())
 	c.loop.Needs(claims.Informer())

@@ -178,11 +178,19 @@ func (s *step) roll() {
 }
 
 func (s *step) unavailableLimit() int {
-	rolling := s.set.Spec.UpdateStrategy.RollingUpdate
-	if !s.maxUnavailable || rolling == nil || rolling.MaxUnavailable == nil {
+	if !s.maxUnavailable {
 		return 1
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, replicas(s.set), false)
+	return unavailableLimit(s.set)
+}
+
+// unavailableLimit is how many pods may be out of service during an update.
+func unavailableLimit(set *apps.StatefulSet) int {
+	rolling := set.Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, replicas(set), false)
 	if err != nil {
 		return 1
 	}
