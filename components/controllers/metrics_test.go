@@ -147,6 +147,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 	c := DefaultConfig()
 	c.Client, c.Clock = &rest.Config{Host: server.URL}, clock.RealClock{}
 	c.AllocateNodeCIDRs, c.ClusterCIDR = true, "10.244.0.0/16"
+	c.FeatureGates = map[string]bool{maxUnavailable: true}
 	c.RootCAFile = filepath.Join(t.TempDir(), "ca")
 	if err := os.WriteFile(c.RootCAFile, []byte("ca"), 0o600); err != nil {
 		t.Fatal(err)
