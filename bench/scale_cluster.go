@@ -36,8 +36,8 @@ type hollowCluster struct {
 }
 
 // startHollow starts a cluster; the caller closes it.
-func startHollow(ctx context.Context, o Options, store string, nodes int) (c *hollowCluster, err error) {
-	c = &hollowCluster{nodes: nodes}
+func startHollow(ctx context.Context, o Options, store string, nodes int) (_ *hollowCluster, err error) {
+	c := &hollowCluster{nodes: nodes}
 	if c.dir, err = os.MkdirTemp("", "quintet-bench-"); err != nil {
 		return nil, err
 	}
