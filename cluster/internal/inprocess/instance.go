@@ -1,7 +1,6 @@
 package inprocess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -178,46 +177,4 @@ func (i *instance) State(context.Context) (backend.State, error) {
 		state.ExitCode, state.Error = 1, i.err.Error()
 	}
 	return state, nil
-}
-
-// logBuffer keeps a member's log in memory and lets readers follow it. The zero value is ready.
-type logBuffer struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-	more  chan struct{} // closed by the next write; nil when no reader waits
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.more != nil {
-		close(l.more)
-		l.more = nil
-	}
-	return l.bytes.Write(p)
-}
-
-// copy writes the log to w; with until not nil, it follows the log until that is closed or ctx ends.
-func (l *logBuffer) copy(ctx context.Context, w io.Writer, until <-chan struct{}) error {
-	offset := 0
-	for {
-		l.mu.Lock()
-		part := bytes.Clone(l.bytes.Bytes()[offset:])
-		if l.more == nil {
-			l.more = make(chan struct{})
-		}
-		more := l.more
-		l.mu.Unlock()
-		offset += len(part)
-		if _, err := w.Write(part); err != nil || until == nil {
-			return err
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return nil
-		case <-until:
-			until = nil // what was written last is still to be copied
-		}
-	}
 }
