@@ -31,9 +31,9 @@ STAMP      = -X quintet.dev/quintet/internal/release.own=$(OWN) $(foreach p,k8s.
 	-X $p.gitCommit=$(COMMIT) -X $p.gitTreeState=$(STATE) -X $p.buildDate=$(DATE))
 LINT      := go tool -modfile=.ci/tools/go.mod
 # gotest FLAGS,PACKAGES,NAME tests. With RERUN=1, as on build machines, tests that fail (five at most) run once more, and
-# those that pass only then are named in _output/flaky/NAME.
-RERUNNER  := $(CURDIR)/bin/tools/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5
-gotest     = $(if $(findstring -race,$1),CGO_ENABLED=1 )$(if $(RERUN),$(RERUNNER) --rerun-fails-report=$(CURDIR)/_output/flaky/$3 --packages="$2" -- $1,go test $1 $2)
+# those that pass only then are named in _output/flaky/NAME; e2e tells each test as it ends.
+RERUNNER  := $(CURDIR)/bin/tools/gotestsum --rerun-fails=1 --rerun-fails-max-failures=5
+gotest     = $(if $(findstring -race,$1),CGO_ENABLED=1 )$(if $(RERUN),$(RERUNNER) --format $(if $(filter e2e,$3),testname,standard-quiet) --rerun-fails-report=$(CURDIR)/_output/flaky/$3 --packages="$2" -- $1,go test $1 $2)
 
 ##@ Develop
 
