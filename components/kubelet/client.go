@@ -113,8 +113,7 @@ type services struct {
 }
 
 func newServices(client kubernetes.Interface) *services {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(source.StripManagedFields))
+	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().Services()
 	classes := factory.Node().V1().RuntimeClasses()
 	return &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced,

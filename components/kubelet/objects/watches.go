@@ -72,7 +72,7 @@ func (w *Watches) begin(k key) *watched {
 	ctx, stop := context.WithCancel(context.Background())
 	one := &watched{stop: stop, notify: map[*item]func(){}}
 	changed := func(any) { one.changed() }
-	options := cache.InformerOptions{Transform: source.StripManagedFields, Handler: cache.ResourceEventHandlerFuncs{
+	options := cache.InformerOptions{Handler: cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
 	}}
 	client, selector := w.Client(), fields.OneTermEqualSelector(metav1.ObjectNameField, k.name)

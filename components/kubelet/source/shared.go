@@ -82,7 +82,7 @@ func (s *Shared[T]) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.done = stop, make(chan struct{})
 	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: s.Watch(), ObjectType: s.Example, Transform: StripManagedFields,
+		ListerWatcher: s.Watch(), ObjectType: s.Example, Transform: stripManagedFields,
 		Indexers: cache.Indexers{byNode: func(object any) ([]string, error) { return []string{s.Node(object.(T))}, nil }},
 		Handler:  events(Handler[T]{Set: s.set, Gone: s.gone}),
 	})
@@ -131,8 +131,8 @@ func (s *Shared[T]) allSynced() {
 	}
 }
 
-// StripManagedFields is a transform of informers that saves memory: a kubelet has no use for these fields.
-func StripManagedFields(object any) (any, error) {
+// stripManagedFields saves memory: a kubelet has no use for them.
+func stripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
 	}

@@ -50,7 +50,7 @@ func Selected[L runtime.Object](from Lister[L], selector fields.Selector, client
 func Watch[T runtime.Object](lw cache.ListerWatcher, example T) Source[T] {
 	return func(ctx context.Context, h Handler[T]) {
 		_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: lw, ObjectType: example, Handler: events(h), Transform: StripManagedFields,
+			ListerWatcher: lw, ObjectType: example, Handler: events(h),
 		})
 		done := make(chan struct{})
 		go func() {
