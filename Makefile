@@ -11,9 +11,8 @@ export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 
 PACKAGES  ?= ./...
 UNIT      = $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$')
-# The whole API server's own tests take a quarter of an hour under the race detector: make race RACE=./components/apiserver
-SLOW      := quintet.dev/quintet/components/apiserver
-RACE      ?= $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$' | grep --invert-match --line-regexp $(SLOW))
+# All but the whole API server's own tests, which take a quarter of an hour so: make race RACE=./components/apiserver
+RACE      ?= $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/(e2e(/robustness)?|components/apiserver)$$')
 NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
@@ -49,15 +48,10 @@ build: ## Build all programs into bin/, static
 	go build -C components/registry -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
 
 .PHONY: test
-test: rerunner ## Run the unit tests (no Docker needed; tests that use it are skipped without); with DETECT=1 those of race so
-ifdef DETECT
-	$(MAKE) race
-	$(call gotest,-timeout 30m,$(SLOW),test)
-else
+test: rerunner ## Run the unit tests (no Docker needed; tests that use it are skipped without)
 	$(call gotest,-timeout 30m,$(UNIT),test)
 	cd components/dns && $(call gotest,,./...,test-dns)
 	cd components/registry && $(call gotest,,./...,test-registry)
-endif
 
 .PHONY: race
 race: rerunner ## Run RACE under the race detector: by default all unit tests but the API server's own

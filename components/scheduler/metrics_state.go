@@ -21,10 +21,12 @@ func newState(q *queue.Queue, sizes func() (nodes, pods, assumed int)) *state {
 	return &state{
 		queue: q, sizes: sizes,
 		pending: gauge("pending_pods", "[STABLE] Pods that wait, by queue.", "queue"),
-		unschedulable: gauge("unschedulable_pods", "[BETA] Pods that wait, by each plug-in that refused them.", "plugin",
+		unschedulable: gauge("unschedulable_pods",
+			"[BETA] Pods that wait, by each plug-in that refused them.", "plugin",
 			"profile"),
-		inFlight: gauge("inflight_events", "[ALPHA] Pods in flight, as PodPopped, and the events kept for them.", "event"),
-		cache:    gauge("cache_size", "[ALPHA] Nodes, pods on them, and pods whose binding is not confirmed.", "type"),
+		inFlight: gauge("inflight_events",
+			"[ALPHA] Pods in flight, as PodPopped, and the events kept for them.", "event"),
+		cache: gauge("cache_size", "[ALPHA] Nodes, pods on them, and pods whose binding is not confirmed.", "type"),
 	}
 }
 

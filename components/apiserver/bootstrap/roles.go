@@ -4,9 +4,7 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
@@ -44,22 +42,11 @@ func (b *Bootstrap) policySteps() []step {
 func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
-			client := &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}
-			if there, err := client.Get(role.GetNamespace(), role.GetName()); err == nil && hasAll(there, role) {
-				return nil // after most starts; the comparison rule by rule is slow
-			}
-			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true, Client: client}).Run()
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true,
+				Client: &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}}).Run()
 			return err
 		})
 	}}
-}
-
-// hasAll tells whether there plainly is nothing that a role lacks of what is wanted.
-func hasAll(there, want reconciliation.RuleOwner) bool {
-	return apiequality.Semantic.DeepEqual(there.GetAggregationRule(), want.GetAggregationRule()) &&
-		(len(want.GetRules()) == 0 || apiequality.Semantic.DeepEqual(there.GetRules(), want.GetRules())) &&
-		labels.Set(want.GetLabels()).AsSelectorPreValidated().Matches(labels.Set(there.GetLabels())) &&
-		labels.Set(want.GetAnnotations()).AsSelectorPreValidated().Matches(labels.Set(there.GetAnnotations()))
 }
 
 func (b *Bootstrap) bindingStep(name string, binding reconciliation.RoleBinding) step {

@@ -34,7 +34,8 @@ func (m setMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, set := range sets {
 		values := []string{set.Namespace, set.Name, string(set.Spec.PodManagementPolicy)}
 		missing := max(replicas(set)-int(set.Status.AvailableReplicas), 0)
-		out <- prometheus.MustNewConstMetric(allowedDesc(), prometheus.GaugeValue, float64(unavailableLimit(set)), values...)
+		out <- prometheus.MustNewConstMetric(allowedDesc(), prometheus.GaugeValue,
+			float64(unavailableLimit(set)), values...)
 		out <- prometheus.MustNewConstMetric(unavailableDesc(), prometheus.GaugeValue, float64(missing), values...)
 	}
 }

@@ -152,9 +152,6 @@ func (s *Store) List(_ context.Context, r storage.Range) (storage.Page, error) {
 	case r.Revision > 0:
 		page.Revision = r.Revision
 	}
-	if r.Limit > 0 {
-		page.Items = make([]storage.KeyValue, 0, min(r.Limit, int64(s.keys.Len())))
-	}
 	s.keys.Ascend(&record{key: max(r.Prefix, r.From)}, func(rec *record) bool {
 		if !inPrefix(rec.key, r.Prefix) {
 			return false
