@@ -200,19 +200,23 @@ func (p *prober) loop(ctx context.Context) {
 			return
 		}
 	}
-	ticker := p.m.Clock.NewTicker(time.Duration(max(p.probe.PeriodSeconds, 1)) * time.Second)
+	period := time.Duration(max(p.probe.PeriodSeconds, 1)) * time.Second
+	ticker := p.m.Clock.NewTicker(period)
 	defer ticker.Stop()
+	between := false // periods
 	for {
-		if p.once(ctx) {
+		if p.once(ctx, between) {
 			return
 		}
 		var sooner <-chan time.Time
-		if p.soon > 0 {
+		if p.soon > 0 && p.soon < period {
 			sooner = p.m.Clock.After(p.soon)
 		}
 		select {
 		case <-sooner:
+			between = true
 		case <-ticker.C():
+			between = false
 		case <-ctx.Done():
 			return
 		}
@@ -234,20 +238,23 @@ func (p *prober) hasten(err error) {
 		p.soon = 0
 	case p.soon == 0:
 		p.soon = firstRetry
-	default:
+	case p.soon < time.Hour:
 		p.soon *= 2
 	}
 }
 
-// once probes and takes the result in; it tells whether the probe has nothing more to do.
-func (p *prober) once(parent context.Context) bool {
+// once probes and takes the result in; it tells whether the probe has nothing more to do. What fails between periods has
+// no event: there are as many as with upstream.
+func (p *prober) once(parent context.Context, between bool) bool {
 	ctx, cancel := context.WithTimeout(parent, time.Duration(max(p.probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
 	warning, err := p.timed(ctx, parent)
 	if parent.Err() != nil {
 		return true
 	}
-	p.tell(warning, err)
+	if err == nil || !between {
+		p.tell(warning, err)
+	}
 	p.hasten(err)
 	var unknown *hooks.UnknownError
 	if errors.As(err, &unknown) {

@@ -228,7 +228,7 @@ func TestUntriedProbesDoNotCount(t *testing.T) {
 		probe: &v1.Probe{FailureThreshold: 1,
 			ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}}},
 	}
-	if p.once(t.Context()) || p.run.unhealthy != nil || p.streak != 0 {
+	if p.once(t.Context(), false) || p.run.unhealthy != nil || p.streak != 0 {
 		t.Errorf("condemned: %+v after %d", p.run.unhealthy, p.streak)
 	}
 }
