@@ -98,6 +98,7 @@ func TestRelistWakesWhatChanged(t *testing.T) {
 func TestIdlePodsAreOneGoroutineEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, stop := runManager(t, newGate(t))
+		synctest.Wait() // the manager's own are running
 		before := runtime.NumGoroutine()
 		const pods = 50
 		for i := range pods {
