@@ -13,15 +13,25 @@ import (
 	"quintet.dev/quintet/conformance/report"
 )
 
-// TestSwapMatrix swaps the scheduler for a program that does nothing: the matrix shows that it breaks the scheduler's
-// case and no other, and nothing of its cells is left.
+// TestSwapMatrix swaps the scheduler for a program that does nothing, in containers and in process: the matrix shows that
+// it breaks the scheduler's case and no other, and nothing of its cells is left.
 func TestSwapMatrix(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"containers": {"--without", "coredns", "--nodes", "0"},
+		"in-process": {"--in-process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testSwapMatrix(t, "e2e-matrix-"+name, flags...)
+		})
+	}
+}
+
+func testSwapMatrix(t *testing.T, name string, flags ...string) {
 	g := NewWithT(t)
-	const name = "e2e-matrix"
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "../bin/quintet", "matrix", "--name", name, "--report", dir,
-		"--swap", "kube-scheduler=../bin/pause", "--without", "coredns", "--nodes", "0",
-		"--filter", "^(api/crud|scheduling/node-selector)$", "--case-timeout", "20s")
+	args := append([]string{"matrix", "--name", name, "--report", dir, "--swap", "kube-scheduler=../bin/pause",
+		"--filter", "^(api/crud|scheduling/node-selector)$", "--case-timeout", "20s"}, flags...)
+	cmd := exec.CommandContext(t.Context(), "../bin/quintet", args...)
 	out, err := cmd.CombinedOutput()
 	g.Expect(cmd.ProcessState.ExitCode()).To(Equal(1), "%v\n%s", err, out)
 

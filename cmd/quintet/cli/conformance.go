@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -173,6 +174,7 @@ func (a *app) runConformance(ctx context.Context, f conformanceFlags) error {
 		o.Features = append(o.Features, suite.Feature(feature))
 	}
 	o.Config, o.Name, o.Image, o.Progress = config, name, f.image, a.err
+	redirectLogs(io.Discard) // client-go logs what cases provoke, such as a forwarded port that nothing listens on
 	made, err := conformance.Run(ctx, o)
 	if err != nil {
 		return err
