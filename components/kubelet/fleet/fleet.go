@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ type Fleet struct {
 	pods    source.Shared[*v1.Pod]
 	nodes   source.Shared[*v1.Node]
 	objects objects.Watches
+	slots   chan struct{} // taken by requests of nodes
 
 	mu      sync.Mutex // guards the rest
 	members int
@@ -55,7 +57,7 @@ type Fleet struct {
 // New makes a fleet. connect is called by the first member; it returns the configuration of a client that may read
 // nodes, pods, config maps and secrets, write events, and act for nodes (impersonate them).
 func New(clock clock.PassiveClock, connect func() (*rest.Config, error)) *Fleet {
-	f := &Fleet{clock: clock, connect: connect}
+	f := &Fleet{clock: clock, connect: connect, slots: make(chan struct{}, requestsAtOnce)}
 	f.pods = source.Shared[*v1.Pod]{
 		Watch: func() cache.ListerWatcher {
 			bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
@@ -128,6 +130,7 @@ func (f *Fleet) Client(node string, qps float32, burst int) (kubernetes.Interfac
 	f.mu.Unlock()
 	config.Impersonate = rest.ImpersonationConfig{UserName: nodeUser + node, Groups: []string{nodeGroup}}
 	config.QPS, config.Burst = qps, burst
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limited{slots: f.slots, next: next} })
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -237,16 +237,18 @@ func (n *Node) images(found []kruntime.Image) []v1.ContainerImage {
 	return list
 }
 
-// same compares statuses without the times of heartbeats.
+// same compares statuses without the times of heartbeats, by their encodings.
 func same(a, b *v1.NodeStatus) bool {
-	strip := func(s *v1.NodeStatus) *v1.NodeStatus {
-		s = s.DeepCopy()
+	encoded := func(s v1.NodeStatus) ([]byte, error) {
+		s.Conditions = slices.Clone(s.Conditions)
 		for i := range s.Conditions {
 			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
 		}
-		return s
+		return s.Marshal()
 	}
-	return equality.Semantic.DeepEqual(strip(a), strip(b))
+	one, errA := encoded(*a)
+	other, errB := encoded(*b)
+	return errA == nil && errB == nil && bytes.Equal(one, other)
 }
 
 func (n *Node) labels() map[string]string {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,8 +64,19 @@ func (o observation) apply(ctx context.Context, w *worker) {
 
 // differs tells that a list of all containers shows the pod otherwise than it was observed last.
 func (s *state) differs(listed *runtime.Pod) bool {
-	return !reflect.DeepEqual(listed.Sandboxes, s.observed.Sandboxes) ||
-		!reflect.DeepEqual(listed.Containers, s.observed.Containers)
+	return !slices.EqualFunc(listed.Sandboxes, s.observed.Sandboxes, sameSandbox) ||
+		!slices.EqualFunc(listed.Containers, s.observed.Containers, sameContainer)
+}
+
+func sameSandbox(a, b runtime.Sandbox) bool {
+	return a.ID == b.ID && a.Attempt == b.Attempt && a.State == b.State && a.Created.Equal(b.Created) &&
+		slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Ports, b.Ports)
+}
+
+func sameContainer(a, b runtime.Container) bool {
+	same := a.Created.Equal(b.Created) && a.Started.Equal(b.Started) && a.Finished.Equal(b.Finished)
+	b.Created, b.Started, b.Finished = a.Created, a.Started, a.Finished
+	return same && a == b
 }
 
 // inspect reads the pod from the engine, and the termination messages of containers that are not known yet.

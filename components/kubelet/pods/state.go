@@ -11,6 +11,7 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/status"
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
@@ -75,7 +76,7 @@ func newState(pod *v1.Pod) state {
 func (s *state) setPod(pod *v1.Pod) bool {
 	old := s.pod
 	s.pod = pod
-	sameStatus := s.status != nil && equality.Semantic.DeepEqual(&pod.Status, s.status)
+	sameStatus := s.status != nil && status.Same(&pod.Status, s.status)
 	shown := equality.Semantic.DeepEqual(pod.Labels, old.Labels) &&
 		equality.Semantic.DeepEqual(pod.Annotations, old.Annotations)
 	if !shown {
@@ -83,7 +84,9 @@ func (s *state) setPod(pod *v1.Pod) bool {
 	}
 	sameMeta := pod.Generation == old.Generation && (pod.DeletionTimestamp == nil) == (old.DeletionTimestamp == nil) &&
 		equality.Semantic.DeepEqual(pod.DeletionGracePeriodSeconds, old.DeletionGracePeriodSeconds)
-	return !sameStatus || !sameMeta || !shown || !equality.Semantic.DeepEqual(&pod.Spec, &old.Spec)
+	// Every change of a spec has a generation of its own, but for specs of files, which have none (KEP-5067).
+	sameSpec := pod.Generation != 0 || equality.Semantic.DeepEqual(&pod.Spec, &old.Spec)
+	return !sameStatus || !sameMeta || !shown || !sameSpec
 }
 
 // knowsNewer tells that a version of the pod that came after this one was seen.
