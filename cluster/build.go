@@ -32,7 +32,7 @@ func (c *config) ownImages() []Component {
 		}
 		own = append(own, component)
 	}
-	if c.diskSize > 0 {
+	if c.diskSize > 0 || c.nodeDisk > 0 {
 		own = append(own, faultInjector)
 	}
 	return own

@@ -55,18 +55,51 @@ func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	instance, err := c.backend.Start(ctx, planned)
+	added, err := c.startNode(ctx, l, planned)
+	c.setMembers(append(c.Members(), added...))
 	if err != nil {
-		return nil, err
-	}
-	m := &Member{name: name, component: Node, instance: instance}
-	if err := c.join(ctx, m, config); err != nil {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		return nil, errors.Join(fmt.Errorf("add %s: %w", name, err), c.remove(cleaning, m))
+		return nil, errors.Join(fmt.Errorf("add %s: %w", name, err), c.removeAll(cleaning, added))
 	}
-	c.setMembers(append(c.Members(), m))
-	return m, nil
+	return added[len(added)-1], nil
+}
+
+// startNode starts a node, after the disk that it has of its own, and returns when it is ready. It returns what it
+// started also where it fails.
+func (c *Cluster) startNode(ctx context.Context, l *layout, node backend.Member) (started []*Member, err error) {
+	planned := []backend.Member{node}
+	if size := l.config.diskSizeOf(Node); size > 0 {
+		kept := l.disk(&planned[0], size)
+		planned = []backend.Member{kept, planned[0]}
+	}
+	for _, member := range planned {
+		instance, err := c.backend.Start(ctx, member)
+		if err != nil {
+			return started, err
+		}
+		started = append(started, &Member{name: member.Name, component: Component(member.Component), instance: instance})
+	}
+	return started, c.join(ctx, started[len(started)-1], l.config)
+}
+
+// removeAll removes members from the cluster, nodes with their Node objects.
+func (c *Cluster) removeAll(ctx context.Context, members []*Member) error {
+	var errs []error
+	for _, m := range slices.Backward(members) {
+		var err error
+		if m.component == Node {
+			err = c.remove(ctx, m)
+		} else {
+			err = c.backend.Remove(ctx, m.instance)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.setMembers(slices.DeleteFunc(c.Members(), func(other *Member) bool { return other == m }))
+	}
+	return errors.Join(errs...)
 }
 
 // nodeConfig is what nodes are made by: the cluster's own, or what its API servers keep of it.
@@ -156,10 +189,13 @@ func (c *Cluster) RemoveNamedNode(ctx context.Context, name string) error {
 	if m.component != Node {
 		return fmt.Errorf("remove %s: it is no node", name)
 	}
-	if err := c.remove(ctx, m); err != nil {
+	members := []*Member{m}
+	if kept := c.Member(diskOf(m.name)); kept.missing == nil {
+		members = []*Member{kept, m}
+	}
+	if err := c.removeAll(ctx, members); err != nil {
 		return fmt.Errorf("remove %s: %w", m.name, err)
 	}
-	c.setMembers(slices.DeleteFunc(c.Members(), func(other *Member) bool { return other == m }))
 	return nil
 }
 

@@ -95,6 +95,8 @@ func TestConfigMistakes(t *testing.T) {
 		head + "nodes: {a: b}":                         ":3: nodes: want the number of nodes, or a list",
 		head + "nodes:\n- role: a\n- labels: {a b: c}": ":5: nodes[1]: node-2: labels: Invalid value",
 		head + "nodes:\n- mounts: [{hostPath: /a}]":    ":4: nodes[0]: node-1: mounts[0].containerPath: Invalid value",
+		head + "nodeResources: {memory: much}":         ":3: nodeResources.memory: want a number of bytes",
+		head + "nodeResources:\n  disk: 1Mi":           ":4: nodeResources.disk: node disk of 1048576 bytes",
 		head + "name: A_B":                             ":3: name: cluster name \"A_B\"",
 		head + "with: [coredns]":                       ":3: with[0]: component \"coredns\" can't be added",
 		head + "without:\n- coredns\n- kubelet":        ":5: without[1]: no component \"kubelet\"",

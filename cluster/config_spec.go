@@ -25,6 +25,9 @@ type clusterSpec struct {
 	IPFamily           IPFamily                    `json:"ipFamily"`
 	Runtime            Runtime                     `json:"runtime"`
 	Nodes              nodesSpec                   `json:"nodes"`
+	NodeResources      resourcesSpec               `json:"nodeResources"`
+	Overcommit         bool                        `json:"overcommit"`
+	EtcdDisk           amountSpec                  `json:"etcdDisk"`
 	APIServers         *int                        `json:"apiServers"`
 	EtcdMembers        *int                        `json:"etcdMembers"`
 	Schedulers         *int                        `json:"schedulers"`
@@ -145,6 +148,9 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 	for i, n := range s.Nodes.list {
 		add(true, fmt.Sprintf("nodes[%d]", i), func() Option { return WithNode(n.options(dir)) })
 	}
+	settings = append(settings, s.NodeResources.settings()...)
+	add(s.Overcommit, "overcommit", WithOvercommit)
+	add(s.EtcdDisk != 0, "etcdDisk", func() Option { return WithDiskSize(int64(s.EtcdDisk)) })
 	add(s.APIServers != nil, "apiServers", func() Option { return WithAPIServers(*s.APIServers) })
 	add(s.EtcdMembers != nil, "etcdMembers", func() Option { return WithEtcdMembers(*s.EtcdMembers) })
 	add(s.Schedulers != nil, "schedulers", func() Option { return WithSchedulers(*s.Schedulers) })

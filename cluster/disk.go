@@ -10,8 +10,11 @@ import (
 const (
 	// disk is the component of members that keep the small disk of another one mounted.
 	disk Component = "disk"
-	// leastDisk is what etcd needs to start.
-	leastDisk = 128 << 20
+	// leastDisk is what etcd needs to start, and leastNodeDisk what a node does, with its images.
+	leastDisk     = 128 << 20
+	leastNodeDisk = 1 << 30
+	// nodeDisk is where a node's disk is mounted; node-init keeps there what the kubelet and the engine keep.
+	nodeDisk = "/var/lib/quintet/disk"
 )
 
 // WithDiskSize gives each etcd member a disk of its own of so many bytes, in memory, at least 128 MiB, so that
@@ -27,8 +30,26 @@ func WithDiskSize(bytes int64) Option {
 	}
 }
 
+// WithNodeDisk gives each node a disk of its own of so many bytes, at least 1 GiB, for its images, containers, volumes
+// and logs. The node declares it as its ephemeral storage and evicts pods by Kubernetes' own thresholds, where nodes
+// that share the machine's disk evict none for it; Cluster.FillDisk can fill it. It takes what is used of it from the
+// memory of the Docker engine's machine, and outlives restarts of the node.
+func WithNodeDisk(bytes int64) Option {
+	return func(c *config) error {
+		if bytes < leastNodeDisk {
+			return fmt.Errorf("node disk of %d bytes: a node needs at least %d", bytes, leastNodeDisk)
+		}
+		c.nodeDisk = bytes
+		return nil
+	}
+}
+
 func (c *config) checkDisk() error {
 	switch {
+	case c.nodeDisk > 0 && !c.runs(Node):
+		return fmt.Errorf("node disk: %s", c.whyMissing(Node))
+	case c.nodeDisk > 0 && !c.hasPodNetwork():
+		return errors.New("node disk: hollow nodes write to no disk; it takes nodes in containers")
 	case c.diskSize == 0:
 		return nil
 	case c.inProcess || c.programs[Etcd] != nil:
@@ -41,10 +62,24 @@ func (c *config) checkDisk() error {
 
 func diskOf(member string) string { return "disk-" + member }
 
+// diskDirs are where members have disks of their own, by component.
+var diskDirs = map[string]string{string(Etcd): etcdData, string(Node): nodeDisk}
+
+// diskSizeOf is the size of the disk that each member of a component has of its own, 0 for none.
+func (c *config) diskSizeOf(component Component) int64 {
+	switch component {
+	case Etcd:
+		return c.diskSize
+	case Node:
+		return c.nodeDisk
+	}
+	return 0
+}
+
 // disk makes the member that keeps a member's disk mounted, and has that one use it.
-func (l *layout) disk(of *backend.Member) backend.Member {
+func (l *layout) disk(of *backend.Member, size int64) backend.Member {
 	made := backend.Member{Name: diskOf(of.Name), Component: string(disk), Image: l.config.image(faultInjector),
-		Program: string(faultInjector), Args: []string{"--hold"}, Data: of.Data, DataSize: l.config.diskSize,
+		Program: string(faultInjector), Args: []string{"--hold"}, Data: []string{diskDirs[of.Component]}, DataSize: size,
 		Network: backend.NetworkNone}
 	of.Data, of.DataFrom = nil, made.Name
 	return made

@@ -85,8 +85,8 @@ func (c *Cluster) Lose(ctx context.Context, m *Member, part float64) (Heal, erro
 	return c.disturb(ctx, m, "lose packets of "+m.name, fmt.Sprintf("--loss=%g", part))
 }
 
-// FillDisk leaves free bytes of an etcd member's disk, which it has by WithDiskSize, until it is healed. Other members,
-// nodes among them, have the machine's disk, which is not filled.
+// FillDisk leaves free bytes of the disk that an etcd member has by WithDiskSize, or a node by WithNodeDisk, until it is
+// healed. Others have the machine's disk, which is not filled.
 func (c *Cluster) FillDisk(ctx context.Context, m *Member, free int64) (Heal, error) {
 	what := "fill the disk of " + m.name
 	if m.missing != nil {
@@ -95,17 +95,12 @@ func (c *Cluster) FillDisk(ctx context.Context, m *Member, free int64) (Heal, er
 	if free < 0 {
 		return nil, fmt.Errorf("%s: %d bytes can't be left", what, free)
 	}
-	if m.component == Node {
-		return nil, fmt.Errorf("%s: %w: a node's disk is the machine's, and none that is small; its kubelet sees pressure "+
-			"sooner by --eviction-hard", what, ErrUnsupported)
-	}
 	if kept := c.Member(diskOf(m.name)); kept.missing != nil {
 		return nil, fmt.Errorf("%s: %w: it is the machine's; WithDiskSize gives etcd members in containers disks of their "+
-			"own",
-			what, ErrUnsupported)
+			"own, and WithNodeDisk nodes", what, ErrUnsupported)
 	}
 	return c.inject(ctx, m, what, backend.Member{DataFrom: diskOf(m.name), Network: backend.NetworkNone,
-		Args: []string{"--fill-dir=" + etcdData, fmt.Sprintf("--disk-free=%d", free)}})
+		Args: []string{"--fill-dir=" + diskDirs[string(m.component)], fmt.Sprintf("--disk-free=%d", free)}})
 }
 
 // networked is an instance with a network of its own.

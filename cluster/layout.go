@@ -119,7 +119,7 @@ func (c *config) placements() []backend.Placement {
 		for _, name := range c.names(component) {
 			placement := backend.Placement{Name: name, Port: ports[component], InProcess: c.beside(component)}
 			if component == Node && !c.hollow() {
-				placement.Resources = c.nodeResources
+				placement.Resources, placement.DataSize = c.nodeResources, c.nodeDisk
 			}
 			placements = append(placements, placement)
 		}
@@ -146,8 +146,8 @@ func (l *layout) members() ([]backend.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			if maker.component == Etcd && l.config.diskSize > 0 {
-				members = append(members, l.disk(&member))
+			if size := l.config.diskSizeOf(maker.component); size > 0 {
+				members = append(members, l.disk(&member, size))
 			}
 			members = append(members, member)
 		}

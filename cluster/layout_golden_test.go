@@ -47,6 +47,7 @@ func TestLayouts(t *testing.T) {
 			WithoutDefaultStorageClass(), WithArgs(Node, "--max-pods=5"), WithIPFamily(IPv6)},
 		"node-resources": {WithNodeResources(2, 4<<30), WithOvercommit(),
 			WithGracefulNodeShutdown(30*time.Second, 10*time.Second)},
+		"node-disk":            {WithNodeDisk(2 << 30)},
 		"in-process-resources": {InProcess(), WithNodeResources(3, 5<<30)},
 		"described-nodes": {
 			WithNode(NodeOptions{Role: "infra", Labels: map[string]string{"zone": "a", "topology.kubernetes.io/zone": "b"},
@@ -153,6 +154,9 @@ func (d *describer) member(m *backend.Member) {
 	}
 	if len(m.Data) > 0 {
 		fmt.Fprintf(&d.out, "  keeps %v\n", m.Data)
+	}
+	if m.DataSize > 0 || m.DataFrom != "" {
+		fmt.Fprintf(&d.out, "  on a disk of %d bytes, or of %q\n", m.DataSize, m.DataFrom)
 	}
 	for _, arg := range m.Args {
 		fmt.Fprintf(&d.out, "  %s\n", arg)

@@ -97,8 +97,8 @@ nftables: {minSyncPeriod: 10ms, syncPeriod: 30s}
 `, l.bind(Node, ""), kubeconfig, joined(l.config.podCIDRs()))
 }
 
-// kubeletConfiguration has no thresholds of disk space: nodes share the machine's disk, on which pods that are evicted
-// would make no room. Other thresholds can be given by the kubelet's flags.
+// kubeletConfiguration has no thresholds of disk space where nodes share the machine's disk, on which pods that are
+// evicted would make no room. Other thresholds can be given by the kubelet's flags.
 func (l *layout) kubeletConfiguration(name string) []byte {
 	config := fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -109,9 +109,11 @@ authentication:
   x509: {clientCAFile: %s}
 authorization: {mode: Webhook}
 clusterDomain: %s
-evictionHard: {memory.available: 100Mi, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%}
-imageGCHighThresholdPercent: 100
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"), clusterDomain)
+	if l.config.nodeDisk == 0 {
+		config = append(config, "evictionHard: {memory.available: 100Mi, nodefs.available: 0%, nodefs.inodesFree: 0%, "+
+			"imagefs.available: 0%}\nimageGCHighThresholdPercent: 100\n"...)
+	}
 	if !l.config.hollow() {
 		// Whether the machine swaps is not the nodes' to say; manifests are where kubeadm's nodes have them.
 		config = append(config, "failSwapOn: false\nstaticPodPath: /etc/kubernetes/manifests\n"...)

@@ -98,6 +98,7 @@ type config struct {
 
 	runtime       Runtime           // of nodes in containers; "" is Docker
 	diskSize      int64             // of each etcd member's disk, in bytes; 0 is the machine's
+	nodeDisk      int64             // of each node's disk, in bytes; 0 is the machine's
 	nodeResources backend.Resources // of each node; 0 is no bound
 	overcommit    bool
 	shutdown      shutdownPeriods

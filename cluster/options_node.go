@@ -93,7 +93,7 @@ func (c *config) checkNodeOptions() error {
 		return fmt.Errorf("runtime %s: the cluster has no node in a container", c.runtime)
 	case bounded && !c.runs(Node):
 		return fmt.Errorf("node resources: %s", c.whyMissing(Node))
-	case c.overcommit && (!bounded || c.hollow()):
+	case c.overcommit && (!bounded && c.nodeDisk == 0 || c.hollow()):
 		return errors.New("overcommit: only nodes in containers whose resources are given can have too much")
 	case c.shutdown.total > 0 && !c.hasPodNetwork():
 		return errors.New("graceful node shutdown: the cluster has no node in a container")

@@ -34,6 +34,9 @@ func TestOptionsThatNothingWouldComeOf(t *testing.T) {
 
 		{"node resources: the cluster has no node", []Option{inProcess, WithNodes(0), WithNodeResources(1, 0)}},
 		{"node resources: it is left out", []Option{containers, Without(Node), WithNodeResources(0, 1)}},
+		{"node disk: hollow nodes write to no disk", []Option{inProcess, WithNodeDisk(1 << 30)}},
+		{"node disk: the cluster has no node", []Option{containers, WithNodes(0), WithNodeDisk(1 << 30)}},
+		{"node disk of 1 bytes: a node needs at least 1073741824", []Option{containers, WithNodeDisk(1)}},
 		{"node resources: -1 CPUs", []Option{containers, WithNodeResources(-1, 0)}},
 		{"overcommit", []Option{inProcess, WithNodeResources(1, 0), WithOvercommit()}},
 		{"overcommit", []Option{containers, WithOvercommit()}},

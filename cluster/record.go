@@ -35,6 +35,7 @@ type record struct {
 	Insecure   []string               `json:"insecure,omitempty"`
 	Runtime    Runtime                `json:"runtime,omitempty"`
 	Resources  backend.Resources      `json:"resources,omitzero"`
+	NodeDisk   int64                  `json:"nodeDisk,omitempty"` // bytes
 	// Shutdown and ShutdownCritical are the periods of a graceful shutdown, in nanoseconds.
 	Shutdown         time.Duration `json:"shutdown,omitempty"`
 	ShutdownCritical time.Duration `json:"shutdownCritical,omitempty"`
@@ -50,7 +51,8 @@ func (c *config) record() ([]byte, error) {
 		Metrics: c.metrics, IPFamily: c.family, Images: c.images, Built: c.built, Args: c.args, Without: c.without,
 		Files: c.files[Node], Loaded: c.loaded, CSI: c.csi, Devices: c.devices,
 		Registry: c.registry, Mirrors: c.mirrors, Insecure: c.insecure, Runtime: c.runtime,
-		Resources: c.nodeResources, Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
+		Resources: c.nodeResources, NodeDisk: c.nodeDisk,
+		Shutdown: c.shutdown.total, ShutdownCritical: c.shutdown.critical,
 	}, "", "  ")
 }
 
@@ -77,7 +79,7 @@ func readRecord(name string, content []byte) (*config, error) {
 	c.etcds, c.schedulers, c.managers, c.metrics = r.Etcds, r.Schedulers, r.Managers, r.Metrics
 	c.nodes, c.apiservers, c.family, c.loaded = r.Nodes, r.APIServers, r.IPFamily, r.Loaded
 	c.csi, c.devices, c.registry, c.mirrors, c.insecure = r.CSI, r.Devices, r.Registry, r.Mirrors, r.Insecure
-	c.runtime = r.Runtime
+	c.runtime, c.nodeDisk = r.Runtime, r.NodeDisk
 	c.nodeResources, c.shutdown = r.Resources, shutdownPeriods{total: r.Shutdown, critical: r.ShutdownCritical}
 	for component, image := range r.Images {
 		c.images[component] = image

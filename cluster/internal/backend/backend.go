@@ -159,6 +159,7 @@ type Placement struct {
 	Port      int       // as Member.Port
 	Resources Resources // as Member.Resources
 	InProcess bool      // as Member.InProcess
+	DataSize  int64     // as Member.DataSize
 }
 
 // Instance is a member that was started. Its methods are safe for concurrent use.

@@ -26,23 +26,30 @@ func limitResources(host *container.HostConfig, r backend.Resources) {
 // checkResources refuses members that are given more, together, than the engine's machine has.
 func (c *Containers) checkResources(ctx context.Context, members []backend.Placement) error {
 	var total backend.Resources
+	var disks int64
 	for i := range members {
+		disks += members[i].DataSize
 		total.CPUs += members[i].Resources.CPUs
 		total.MemoryBytes += members[i].Resources.MemoryBytes
 	}
-	if c.config.Overcommit || total == (backend.Resources{}) {
+	if c.config.Overcommit || total == (backend.Resources{}) && disks == 0 {
 		return nil
 	}
 	answer, err := c.docker.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return fmt.Errorf("what the Docker engine's machine has: %w", err)
 	}
-	return exceeds(total, backend.Resources{CPUs: answer.Info.NCPU, MemoryBytes: answer.Info.MemTotal})
+	return exceeds(total, disks, backend.Resources{CPUs: answer.Info.NCPU, MemoryBytes: answer.Info.MemTotal})
 }
 
-// exceeds returns an error that tells what is given beyond what the machine has, nil if nothing is.
-func exceeds(total, machine backend.Resources) error {
+// exceeds returns an error that tells what is given beyond what the machine has, nil if nothing is. disks, in bytes, lie
+// in its memory.
+func exceeds(total backend.Resources, disks int64, machine backend.Resources) error {
 	const remedy = "give nodes less, or allow it with WithOvercommit (`quintet up --overcommit`)"
+	if disks > machine.MemoryBytes {
+		return fmt.Errorf("the nodes are to have disks of %s together, which lie in memory, and the Docker engine's "+
+			"machine has %s: %s", amount(disks), amount(machine.MemoryBytes), remedy)
+	}
 	if total.CPUs > machine.CPUs {
 		return fmt.Errorf("the nodes are to have %d CPUs together, and the Docker engine's machine has %d: %s",
 			total.CPUs, machine.CPUs, remedy)

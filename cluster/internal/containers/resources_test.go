@@ -33,14 +33,16 @@ func TestExceeds(t *testing.T) {
 	machine := backend.Resources{CPUs: 4, MemoryBytes: 8 << 30}
 	for name, test := range map[string]struct {
 		total backend.Resources
+		disks int64
 		want  []string // words of the error
 	}{
-		"just fits":       {total: machine},
-		"too many CPUs":   {backend.Resources{CPUs: 5}, []string{"5 CPUs", "has 4", "WithOvercommit"}},
-		"too much memory": {backend.Resources{MemoryBytes: 9 << 30}, []string{"9Gi", "has 8Gi", "--overcommit"}},
+		"just fits":       {total: machine, disks: 8 << 30},
+		"too many CPUs":   {backend.Resources{CPUs: 5}, 0, []string{"5 CPUs", "has 4", "WithOvercommit"}},
+		"too much memory": {backend.Resources{MemoryBytes: 9 << 30}, 0, []string{"9Gi", "has 8Gi", "--overcommit"}},
+		"too large disks": {backend.Resources{}, 9 << 30, []string{"9Gi", "has 8Gi", "--overcommit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := exceeds(test.total, machine)
+			err := exceeds(test.total, test.disks, machine)
 			if (err != nil) != (test.want != nil) {
 				t.Fatal(err)
 			}

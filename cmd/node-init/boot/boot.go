@@ -88,6 +88,9 @@ func boot(ctx context.Context, kubeletArgs []string, joining *join.Node) error {
 	if err := prepareMounts(); err != nil {
 		return err
 	}
+	if err := useDisk(nodeDisk, onNodeDisk); err != nil {
+		return err
+	}
 	reaper := newReaper()
 	supervisor := newSupervisor(reaper)
 	defer supervisor.stopAll()

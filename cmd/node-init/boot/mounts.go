@@ -28,6 +28,37 @@ func prepareMounts() error {
 	return prepareCgroup1(cgroupRoot)
 }
 
+// nodeDisk is where a node's disk is mounted that it has of its own, if it has one.
+const nodeDisk = "/var/lib/quintet/disk"
+
+// onNodeDisk are the directories whose content grows with pods: of engines, the kubelet, and logs.
+var onNodeDisk = []string{"/var/lib/docker", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"}
+
+// useDisk has directories lie on a disk, if that is there. Each is a mount of its own, so that what is mounted below it
+// is mounted there alone.
+func useDisk(disk string, dirs []string) error {
+	if _, err := os.Stat(disk); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, dir := range dirs {
+		kept := filepath.Join(disk, dir)
+		for _, made := range []string{kept, dir} {
+			if err := os.MkdirAll(made, 0o755); err != nil {
+				return err
+			}
+		}
+		if err := unix.Mount(kept, dir, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", kept, dir, err)
+		}
+		for _, propagation := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
+			if err := unix.Mount("", dir, "", propagation, ""); err != nil {
+				return fmt.Errorf("propagation of mounts below %s: %w", dir, err)
+			}
+		}
+	}
+	return nil
+}
+
 // prepareCgroup1 makes every controller's hierarchy writable. Docker mounts them read-only, each rooted at the
 // container's own cgroup, so that nothing outside it comes within reach.
 func prepareCgroup1(root string) error {

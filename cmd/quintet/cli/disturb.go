@@ -51,7 +51,7 @@ func (a *app) disturbances() []*cobra.Command {
 
 	var free string
 	fill := a.disturb(&disturbance{use: "fill-disk MEMBER",
-		short:   "Fill the disk of an etcd member, which up --etcd-disk gave it",
+		short:   "Fill the disk of an etcd member or a node, which up --etcd-disk or --node-disk gave it",
 		example: "  quintet fill-disk etcd-0 --free 1Mi --for 30s", members: 1,
 		begin: func(ctx context.Context, c *cluster.Cluster, m []*cluster.Member) (cluster.Heal, error) {
 			left, err := resource.ParseQuantity(free)

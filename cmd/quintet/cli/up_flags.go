@@ -30,7 +30,8 @@ type upFlags struct {
 	registryUser             string
 	mirrors, insecure        []string
 	nodeCPUs                 int
-	nodeMemory, etcdDisk     string
+	nodeMemory               string
+	etcdDisk, nodeDisk       string
 	overcommit               bool
 	shutdown, shutdownLast   time.Duration
 	timeout                  time.Duration

@@ -13,6 +13,8 @@ import (
 func (f *upFlags) addNodeFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.nodeCPUs, "node-cpus", 0, "CPUs of each node; 0 is all of the machine")
 	fs.StringVar(&f.nodeMemory, "node-memory", "", "memory of each node, such as 2Gi; by default all of the machine")
+	fs.StringVar(&f.nodeDisk, "node-disk", "",
+		"size of a disk of its own for each node, such as 4Gi, which pods and quintet fill-disk can fill")
 	fs.StringVar(&f.runtime, "runtime", "", "engine of nodes: docker (the default) or cri, which is containerd")
 	fs.StringVar(&f.etcdDisk, "etcd-disk", "",
 		"size of a disk of its own for each etcd member, such as 256Mi, which quintet fill-disk can fill")
@@ -36,6 +38,13 @@ func (f *upFlags) nodeOptions() ([]cluster.Option, error) {
 	}
 	if disk != 0 {
 		opts = append(opts, cluster.WithDiskSize(disk))
+	}
+	nodeDisk, err := amount("--node-disk", f.nodeDisk)
+	if err != nil {
+		return nil, err
+	}
+	if nodeDisk != 0 {
+		opts = append(opts, cluster.WithNodeDisk(nodeDisk))
 	}
 	if f.nodeCPUs != 0 || memory != 0 {
 		opts = append(opts, cluster.WithNodeResources(f.nodeCPUs, memory))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -32,6 +33,36 @@ func write(args []string, _ Streams) (int, error) {
 	}
 	if err := writeFile(args[0], []byte(args[1])); err != nil {
 		return 1, err
+	}
+	return 0, nil
+}
+
+// fill writes a file of so many MiB, each on the disk before the next.
+func fill(args []string, _ Streams) (code int, err error) {
+	if len(args) != 2 {
+		return 2, errors.New("usage: fill FILE MIB")
+	}
+	size, err := strconv.Atoi(args[1])
+	if err != nil || size < 0 {
+		return 2, fmt.Errorf("fill FILE MIB: %s is no size", args[1])
+	}
+	file, err := os.Create(args[0])
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if closing := file.Close(); err == nil && closing != nil {
+			code, err = 1, closing
+		}
+	}()
+	zeros := make([]byte, 1<<20)
+	for range size {
+		if _, err := file.Write(zeros); err != nil {
+			return 1, err
+		}
+		if err := file.Sync(); err != nil {
+			return 1, err
+		}
 	}
 	return 0, nil
 }

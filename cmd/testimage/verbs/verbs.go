@@ -40,6 +40,7 @@ func table() map[string]verb {
 		"allot":   {"allot MIB: hold MIB of memory until SIGTERM", allot},
 		"message": {"message TEXT [--file=/dev/termination-log]: write a termination message", message},
 		"write":   {"write FILE TEXT", write},
+		"fill":    {"fill FILE MIB: write zeros", fill},
 		"append":  {"append FILE TEXT", appendTo},
 		"remove":  {"remove FILE...", remove},
 		"cat":     {"cat FILE...: without FILE, copy stdin", cat},

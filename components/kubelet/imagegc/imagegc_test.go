@@ -68,7 +68,11 @@ func (d *disk) Image(_ context.Context, ref string) (runtime.Image, error) {
 func (d *disk) Images(context.Context) ([]runtime.Image, error) {
 	var list []runtime.Image
 	for _, id := range d.images {
-		list = append(list, runtime.Image{ID: id, SizeBytes: d.size(id)})
+		image := runtime.Image{ID: id, SizeBytes: d.size(id), Digests: []string{"registry/" + id}}
+		if strings.HasPrefix(id, "loaded-") {
+			image.Digests = []string{"<none>@<none>"}
+		}
+		list = append(list, image)
 	}
 	return list, d.broken
 }
@@ -165,9 +169,9 @@ func TestCollectRemovesTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
-func TestCollectSparesYoungUsedAndPinnedImages(t *testing.T) {
-	r := newRig(usual, "pause-1", "used-500")
-	r.used = []string{"used-500"}
+func TestCollectSparesYoungUsedPinnedAndLoadedImages(t *testing.T) {
+	r := newRig(usual, "pause-1", "used-400", "loaded-100")
+	r.used = []string{"used-400"}
 	if err := r.Collect(t.Context()); err != nil {
 		t.Fatal(err)
 	}

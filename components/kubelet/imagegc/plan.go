@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -50,7 +51,7 @@ type record struct {
 	id              string
 	found, lastUsed time.Time // lastUsed is zero if no use of it was seen
 	size            int64
-	kept            bool // it is in use or pinned
+	kept            bool // it is in use, pinned or loaded
 }
 
 // observe brings records up to date with the images that there are. used and pinned hold IDs of images. What is new was
@@ -70,10 +71,15 @@ func observe(known map[string]record, images []runtime.Image, used, pinned map[s
 		if used[image.ID] {
 			r.lastUsed = now
 		}
-		r.size, r.kept = image.SizeBytes, used[image.ID] || pinned[image.ID]
+		r.size, r.kept = image.SizeBytes, used[image.ID] || pinned[image.ID] || loaded(image)
 		records[image.ID] = r
 	}
 	return records
+}
+
+// loaded tells that an image came from an archive: no registry is known to have it, so that nothing could pull it again.
+func loaded(image *runtime.Image) bool {
+	return !slices.ContainsFunc(image.Digests, func(digest string) bool { return !strings.HasPrefix(digest, "<none>") })
 }
 
 // removable lists images that may go, those that were used the longest ago first.

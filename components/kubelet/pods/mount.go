@@ -82,3 +82,30 @@ func (w *worker) refreshVolumes(ctx context.Context, pod *v1.Pod, now time.Time)
 	ctx = w.occupy(ctx)
 	w.begin(func(func(result)) result { return volumesRefreshed{w.mount(ctx, pod)} })
 }
+
+// tearDown begins to take down the volumes of a pod that has ended and whose object stays, as that of a Job's pod: what
+// it kept in an emptyDir is freed, and other volumes can be detached. Nothing else is done about the pod meanwhile.
+func (w *worker) tearDown(ctx context.Context) {
+	s := &w.state
+	if w.Volumes == nil || s.busy || s.tornDown {
+		return
+	}
+	s.cleaning, s.tornDown = true, true
+	w.begin(func(func(result)) result { return tornDown{w.Volumes.TearDown(ctx, w.uid)} })
+}
+
+// tornDown tells that the volumes of an ended pod are no more, or why they can't be taken down.
+type tornDown struct{ err error }
+
+func (r tornDown) apply(ctx context.Context, w *worker) {
+	s := &w.state
+	s.cleaning, s.decide = false, true
+	if r.err == nil {
+		return
+	}
+	s.tornDown = false
+	if ctx.Err() == nil {
+		klog.FromContext(ctx).Error(r.err, "Volumes of the ended pod can't be torn down yet, will be retried")
+	}
+	s.decide, s.wakeAt = false, w.Clock.Now().Add(observeRetry)
+}

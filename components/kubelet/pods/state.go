@@ -57,6 +57,7 @@ type state struct {
 	unmounted     bool                       // the last attempt to make them failed
 	mountFailures int                        // in a row
 	stale         bool                       // their contents must be rewritten
+	tornDown      bool                       // they are no more: the pod has ended
 
 	ports  portsOpened
 	resize resize

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/components/kubelet/spec"
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
@@ -171,6 +172,54 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		if phaseOf(m, "u") != v1.PodRunning || first < 1 || plugin.n.Load() != first+3 {
 			t.Errorf("the pod is %s; its volume was made %d times, and %d more in three minutes", phaseOf(m, "u"), first,
 				plugin.n.Load()-first)
+		}
+	})
+}
+
+// released is a volume plug-in whose volumes are released now and then.
+type released struct {
+	counted
+	fails    atomic.Int32 // how often that fails first
+	released atomic.Int32
+}
+
+func (r *released) TearDown(context.Context, types.UID) error {
+	if r.fails.Add(-1) >= 0 {
+		return errors.New("busy")
+	}
+	r.released.Add(1)
+	return nil
+}
+
+// TestVolumesOfEndedPods: they are torn down once, though the pod's object stays, and what the pod kept is freed.
+func TestVolumesOfEndedPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plugin := &released{counted: counted{dir: t.TempDir()}}
+		plugin.fails.Store(2)
+		made := &volumes.Manager{Root: t.TempDir(), Plugins: []volumes.Plugin{plugin}}
+		m, end := runWithVolumes(t, newGate(t), made)
+		defer end()
+		pod := simplePod("u")
+		pod.Spec.RestartPolicy = v1.RestartPolicyNever
+		pod.Annotations = map[string]string{hollow.RunFor: "20s"}
+		pod.Spec.Volumes = []v1.Volume{
+			{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "example.com"}}},
+			{Name: "e", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v"}, {Name: "e", MountPath: "/e"}}
+		m.Set(pod)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		kept := filepath.Join(made.Root, "pods/u/volumes/kubernetes.io~empty-dir/e")
+		if _, err := os.Stat(kept); err != nil || plugin.released.Load() > 0 {
+			t.Errorf("while the pod runs: %v, released %d times", err, plugin.released.Load())
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if _, err := os.Stat(kept); !errors.Is(err, os.ErrNotExist) || plugin.released.Load() != 1 {
+			t.Errorf("after the pod has ended: %v, released %d times", err, plugin.released.Load())
+		}
+		if phase := phaseOf(m, "u"); phase != v1.PodSucceeded {
+			t.Errorf("phase %q", phase)
 		}
 	})
 }

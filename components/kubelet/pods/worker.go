@@ -228,6 +228,8 @@ func (w *worker) sync(ctx context.Context) {
 	switch {
 	case decision.Done && s.leaves() && s.removable():
 		w.remove(ctx)
+	case decision.Done && !s.leaves():
+		w.tearDown(ctx)
 	case !decision.Done && s.sandboxRuns():
 		w.refreshVolumes(ctx, pod, now)
 	}

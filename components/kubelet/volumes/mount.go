@@ -162,8 +162,9 @@ func (m *Manager) remember(source *Source, where Mounted) {
 	m.mounted[uid][source.Volume.Name] = mountedVolume{source, where}
 }
 
-// Remove deletes everything that was made on the node for a pod.
-func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
+// TearDown unmounts the volumes of a pod that has ended and removes what it kept in them on this node. The rest of the
+// pod's directory stays. It is idempotent.
+func (m *Manager) TearDown(ctx context.Context, uid types.UID) error {
 	if uid == "" || !filepath.IsLocal(string(uid)) || strings.ContainsRune(string(uid), '/') {
 		return fmt.Errorf("pod UID %q is no name of a directory", uid)
 	}
@@ -190,8 +191,18 @@ func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
 	m.mu.Lock()
 	delete(m.mounted, uid)
 	m.mu.Unlock()
-	if err := os.RemoveAll(dir); err != nil {
-		return err
+	for _, made := range []string{"volumes", "volume-subpaths"} {
+		if err := os.RemoveAll(filepath.Join(dir, made)); err != nil {
+			return err
+		}
 	}
 	return m.sweepImages()
+}
+
+// Remove tears the volumes of a pod down and removes its directory. It is idempotent.
+func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
+	if err := m.TearDown(ctx, uid); err != nil {
+		return err
+	}
+	return os.RemoveAll(m.podDir(uid))
 }
