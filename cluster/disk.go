@@ -13,7 +13,7 @@ const (
 	// leastDisk is what etcd needs to start, and leastNodeDisk what a node does, with its images.
 	leastDisk     = 128 << 20
 	leastNodeDisk = 1 << 30
-	// nodeDisk is where a node's disk is mounted; node-init keeps there what the kubelet and the engine keep.
+	// nodeDisk is where a node's disk is mounted; node-init has directories of the kubelet and the engine lie there.
 	nodeDisk = "/var/lib/quintet/disk"
 )
 
@@ -30,8 +30,8 @@ func WithDiskSize(bytes int64) Option {
 	}
 }
 
-// WithNodeDisk gives each node a disk of its own of so many bytes, at least 1 GiB, for its images, containers, volumes
-// and logs. The node declares it as its ephemeral storage and evicts pods by Kubernetes' own thresholds, where nodes
+// WithNodeDisk gives each node a disk of its own of so many bytes, at least 1 GiB, for its images, containers and volumes;
+// what the engine writes down for itself, Docker's log files among it, lies on the machine's. The node declares it as its ephemeral storage and evicts pods by Kubernetes' own thresholds, where nodes
 // that share the machine's disk evict none for it; Cluster.FillDisk can fill it. It takes what is used of it from the
 // memory of the Docker engine's machine, and outlives restarts of the node.
 func WithNodeDisk(bytes int64) Option {

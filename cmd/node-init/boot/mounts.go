@@ -31,8 +31,12 @@ func prepareMounts() error {
 // nodeDisk is where a node's disk is mounted that it has of its own, if it has one.
 const nodeDisk = "/var/lib/quintet/disk"
 
-// onNodeDisk are the directories whose content grows with pods: of engines, the kubelet, and logs.
-var onNodeDisk = []string{"/var/lib/docker", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"}
+// onNodeDisk are the directories whose content grows with pods: layers of images and containers, volumes, logs. The
+// engines' own records lie elsewhere: dockerd drops the exit of a container that it can't write down, for good.
+var onNodeDisk = []string{
+	dockerData + "/overlay2", containerdData + "/io.containerd.snapshotter.v1.overlayfs",
+	containerdData + "/io.containerd.content.v1.content", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers",
+}
 
 // useDisk has directories lie on a disk, if that is there. Each is a mount of its own, so that what is mounted below it
 // is mounted there alone.
