@@ -29,7 +29,9 @@ func TestFullNodeDisk(t *testing.T) {
 	w.createDeployment("calm", 1)
 	calm := w.waitReady("calm", 1)[0]
 	w.createFilling("greedy", nil, "fill", "/data/big", "900", "then", "sleep", "forever")
-	w.expectEvicted("greedy", HavePrefix("The node was low on resource: ephemeral-storage."))
+	conditions := w.expectEvicted("greedy", HavePrefix("The node was low on resource: ephemeral-storage."))
+	w.Expect(conditions).To(ContainElement(SatisfyAll(
+		HaveField("Type", corev1.DisruptionTarget), HaveField("Reason", "TerminationByKubelet"))))
 	w.Eventually(w.nodeEvents()).Should(ContainElements("NodeHasDiskPressure", "EvictionThresholdMet"))
 	w.Eventually(w.diskPressure()).Should(Equal(corev1.ConditionFalse), "pressure after the pod is gone")
 
@@ -75,8 +77,8 @@ func (w *world) createFilling(name string, limit *resource.Quantity, args ...str
 	w.must(err, "create pod %s", name)
 }
 
-// expectEvicted waits until a pod was evicted.
-func (w *world) expectEvicted(name string, message OmegaMatcher) {
+// expectEvicted waits until a pod was evicted, and returns its conditions.
+func (w *world) expectEvicted(name string, message OmegaMatcher) []corev1.PodCondition {
 	w.t.Helper()
 	var last corev1.PodStatus
 	w.Eventually(func() (string, error) {
@@ -88,8 +90,7 @@ func (w *world) expectEvicted(name string, message OmegaMatcher) {
 		return fmt.Sprint(pod.Status.Phase, pod.Status.Reason), nil
 	}).Should(Equal("FailedEvicted"), "status of %s", name)
 	w.Expect(last.Message).To(message)
-	w.Expect(last.Conditions).To(ContainElement(SatisfyAll(
-		HaveField("Type", corev1.DisruptionTarget), HaveField("Reason", "TerminationByKubelet"))))
+	return last.Conditions
 }
 
 // phase is that of a pod.
