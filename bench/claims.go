@@ -120,7 +120,8 @@ func (c *hollowCluster) place(ctx context.Context, o Options, space string,
 	n := float64(pods)
 	cpu := milliseconds(after.cpu-before.cpu) / n
 	all := []Measure{
-		{Name: fmt.Sprintf("create → placed, %d pods", pods), Value: n / after.at.Sub(before.at).Seconds(), Unit: frequency},
+		{Name: fmt.Sprintf("create → placed, %d pods", pods), Value: n / after.at.Sub(before.at).Seconds(),
+			Unit: frequency},
 		{Name: "CPU, each pod", Value: cpu, Unit: "ms"},
 		{Name: "allocated, each pod", Value: (after.allocated - before.allocated) / 1024 / n, Unit: "KiB"},
 	}
@@ -204,7 +205,9 @@ func offerVolumes(ctx context.Context, c *hollowCluster, o Options) error {
 		return err
 	}
 	return c.counted(ctx, &corev1.PersistentVolume{}, "persistentvolumes", "", fields.Everything(), volumes,
-		func(obj runtime.Object) bool { return obj.(*corev1.PersistentVolume).Status.Phase == corev1.VolumeAvailable })
+		func(obj runtime.Object) bool {
+			return obj.(*corev1.PersistentVolume).Status.Phase == corev1.VolumeAvailable
+		})
 }
 
 func nodeVolume(name, node string) *corev1.PersistentVolume {

@@ -20,8 +20,9 @@ type answer struct {
 	rank    int64
 }
 
-// answers are what the nodes of a snapshot answered to claims that ask for the same, by what these ask for. They hold for
-// as long as slices, classes and allocations are the same to a node, and its labels: the allocator knows nothing else.
+// answers are what the nodes of a snapshot answered to claims that ask for the same, by what these ask for. They hold
+// for as long as slices, classes and allocations are the same to a node, and its labels: the allocator knows nothing
+// else.
 type answers struct {
 	of    *snapshot.Snapshot
 	to    map[string]*nodeAnswers

@@ -177,8 +177,8 @@ func reasonOf(r *cycle.Refusal) string {
 	return r.Reasons[0]
 }
 
-// TestAnswersHold: answers that are kept are those of an allocator that is asked anew over all slices, whatever changes,
-// and so are the devices that the chosen node gives.
+// TestAnswersHold: answers that are kept are those of a new allocator over all slices, whatever changes, and so are the
+// devices that the chosen node gives.
 func TestAnswersHold(t *testing.T) {
 	kept, chosen := 0, 0
 	for seed := range uint64(40) {
