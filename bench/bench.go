@@ -100,6 +100,8 @@ func sections() []section {
 		{name: "in-process", run: inProcess},
 		{name: "scale", run: scaleInMemory},
 		{name: "scale-etcd", run: scaleOnEtcd},
+		{name: "volumes", run: volumeClaims},
+		{name: "claims", run: deviceClaims},
 		{name: "cluster", run: containers},
 		{name: "node", run: node},
 		{name: "network", run: network},

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// profileLength is that of one profile; what happens after the last whole one is in none.
+	// profileLength is the length of a profile of what takes long.
 	profileLength = 5 * time.Second
 	// componentLabel is what clusters in process label the samples of their members with.
 	componentLabel = "component"
@@ -28,17 +28,18 @@ const (
 
 // profiler takes CPU profiles of an API server's process, one after another.
 type profiler struct {
-	stop context.CancelFunc
-	done sync.WaitGroup
+	length time.Duration // of one profile; what happens after the last whole one is in none
+	stop   context.CancelFunc
+	done   sync.WaitGroup
 
 	profiles []*profile.Profile
 	err      error
 }
 
 // startProfiler begins; the caller must call end.
-func startProfiler(ctx context.Context, client rest.Interface) *profiler {
+func startProfiler(ctx context.Context, client rest.Interface, length time.Duration) *profiler {
 	ctx, stop := context.WithCancel(ctx)
-	p := &profiler{stop: stop}
+	p := &profiler{length: length, stop: stop}
 	p.done.Go(func() {
 		for ctx.Err() == nil && p.err == nil {
 			p.err = p.take(ctx, client)
@@ -49,7 +50,7 @@ func startProfiler(ctx context.Context, client rest.Interface) *profiler {
 
 func (p *profiler) take(ctx context.Context, client rest.Interface) error {
 	raw, err := client.Get().AbsPath("/debug/pprof/profile").
-		Param("seconds", fmt.Sprint(int(profileLength.Seconds()))).DoRaw(ctx)
+		Param("seconds", fmt.Sprint(int(p.length.Seconds()))).DoRaw(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -150,7 +150,7 @@ func (c *hollowCluster) fill(ctx context.Context, pods int, profiles string) ([]
 	if err != nil {
 		return nil, err
 	}
-	profiler := startProfiler(ctx, c.client.RESTClient())
+	profiler := startProfiler(ctx, c.client.RESTClient(), profileLength)
 	err = c.deploy(ctx, pods)
 	profile, profileErr := profiler.end()
 	if err := errors.Join(err, profileErr); err != nil {

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -20,11 +21,15 @@ import (
 // benchDevices is the number of devices and of attachable volumes of a node.
 const benchDevices = 8
 
-// BenchmarkReserve measures a decision, its reservation and assumption among 5,000 nodes, for pods that bring a claim
-// of a volume that is provisioned for them, or of a device.
+// BenchmarkReserve measures a decision, its reservation and assumption among 5,000 nodes, for pods that bring nothing, or
+// a claim of a volume that is provisioned for them where a driver has room, of a volume that exists on a node, or of a
+// device.
 func BenchmarkReserve(b *testing.B) {
 	for name, prepare := range map[string]func(*snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod){
-		"volumes": benchVolumes, "claims": benchClaims,
+		"plain": func(*snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {
+			return func(*snapshot.Snapshot, *v1.Pod) {}
+		},
+		"volumes": benchVolumes, "room": benchRoom, "local": benchLocal, "claims": benchClaims,
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := snapshot.New()
@@ -68,12 +73,38 @@ func benchVolumes(s *snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {
 			Drivers: []storagev1.CSINodeDriver{{Name: schedulertest.Driver, NodeID: n.Name,
 				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(benchDevices))}}}}})
 	}
-	return func(s *snapshot.Snapshot, p *v1.Pod) {
-		claim := schedulertest.Claim(p.Name, "late", "1Gi", nil)
-		claim.Namespace = p.Namespace
-		s.SetClaim(claim)
-		schedulertest.Using(p.Name)(p)
+	return benchClaim
+}
+
+// benchRoom has the driver publish how much room it has on each node.
+func benchRoom(s *snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {
+	s.SetCSIDriver(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: schedulertest.Driver},
+		Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}})
+	for _, n := range s.Nodes() {
+		s.SetCapacity(&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "driver", Name: n.Name},
+			StorageClassName: "late", Capacity: ptr.To(resource.MustParse("1Ti")),
+			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelHostname: n.Name}}})
 	}
+	return benchVolumes(s)
+}
+
+// benchLocal gives each node some volumes.
+func benchLocal(s *snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {
+	s.SetStorageClass(schedulertest.Class("late", "", storagev1.VolumeBindingWaitForFirstConsumer))
+	for _, n := range s.Nodes() {
+		for i := range benchDevices {
+			s.SetVolume(schedulertest.Volume(fmt.Sprintf("%s-%d", n.Name, i), "late", "1Gi", v1.LabelHostname, n.Name))
+		}
+	}
+	return benchClaim
+}
+
+// benchClaim brings a claim of the class.
+func benchClaim(s *snapshot.Snapshot, p *v1.Pod) {
+	claim := schedulertest.Claim(p.Name, "late", "1Gi", nil)
+	claim.Namespace = p.Namespace
+	s.SetClaim(claim)
+	schedulertest.Using(p.Name)(p)
 }
 
 func benchClaims(s *snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {

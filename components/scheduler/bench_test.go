@@ -26,11 +26,12 @@ func BenchmarkCycle(b *testing.B) {
 	host := zone
 	host.TopologyKey = v1.LabelHostname
 	cases := map[string]func(*v1.Pod){
-		"plain":         func(*v1.Pod) {},
-		"spread/zone":   func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{zone} },
-		"spread/host":   func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{host} },
-		"selector":      func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: "zone-1"} },
-		"anti-affinity": func(p *v1.Pod) { p.Spec.Affinity = antiAffinity() },
+		"plain":           func(*v1.Pod) {},
+		"plain, measured": func(*v1.Pod) {}, // for the metrics of plug-ins
+		"spread/zone":     func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{zone} },
+		"spread/host":     func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{host} },
+		"selector":        func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: "zone-1"} },
+		"anti-affinity":   func(p *v1.Pod) { p.Spec.Affinity = antiAffinity() },
 	}
 	for name, change := range cases {
 		b.Run(name, func(b *testing.B) {
@@ -45,6 +46,9 @@ func BenchmarkCycle(b *testing.B) {
 				b.Fatal(err)
 			}
 			profile := profiles[v1.DefaultSchedulerName].cycle
+			if name == "plain, measured" {
+				profile.Observer = &profileObserver{newPluginMetrics(), clock.RealClock{}, v1.DefaultSchedulerName}
+			}
 			at := 0
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -54,7 +58,7 @@ func BenchmarkCycle(b *testing.B) {
 				obj.Labels = map[string]string{"app": "bench"}
 				change(obj)
 				p := snapshot.NewPod(obj)
-				d := profile.Schedule(s, cycle.Request{Pod: p, Start: at, Seed: uint64(i)})
+				d := profile.Schedule(s, cycle.Request{Pod: p, Start: at, Seed: uint64(i), Measure: i%measureEvery == 0})
 				at = d.Next
 				if d.Node != "" {
 					s.Assume(p, d.Node)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,8 +13,8 @@ const measureEvery = 10
 
 // pluginMetrics are those of extension points and of plug-ins.
 type pluginMetrics struct {
-	points    *prometheus.HistogramVec
-	plugins   *prometheus.HistogramVec
+	points    *histograms
+	plugins   *histograms
 	evaluated *prometheus.CounterVec
 	permits   *prometheus.HistogramVec
 	hints     *prometheus.HistogramVec
@@ -22,11 +23,11 @@ type pluginMetrics struct {
 func newPluginMetrics() *pluginMetrics {
 	fine := prometheus.ExponentialBuckets(0.00001, 1.5, 20)
 	return &pluginMetrics{
-		points: newHistograms("scheduler_framework_extension_point_duration_seconds",
+		points: newKnown("scheduler_framework_extension_point_duration_seconds",
 			"[STABLE] Seconds that the plug-ins of an extension point took. PreScore is a part of Score.",
 			prometheus.ExponentialBuckets(0.0001, 2, 12), "extension_point", "status", "profile"),
-		plugins: newHistograms("scheduler_plugin_execution_duration_seconds",
-			"[BETA] Seconds that a plug-in took at an extension point, in one of ten tries.", fine,
+		plugins: newKnown("scheduler_plugin_execution_duration_seconds",
+			"[BETA] Seconds that a plug-in took at an extension point, in one of ten tries, there for one of 16 nodes.", fine,
 			"plugin", "extension_point", "status"),
 		evaluated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_plugin_evaluation_total",
@@ -41,6 +42,32 @@ func newPluginMetrics() *pluginMetrics {
 
 func newHistograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// histograms are a vector of three labels that remembers its members, as to find one by its labels takes longer than to
+// observe a value.
+type histograms struct {
+	*prometheus.HistogramVec
+	lock  sync.RWMutex
+	known map[[3]string]prometheus.Observer
+}
+
+func newKnown(name, help string, buckets []float64, labels ...string) *histograms {
+	return &histograms{HistogramVec: newHistograms(name, help, buckets, labels...),
+		known: map[[3]string]prometheus.Observer{}}
+}
+
+func (h *histograms) observe(took time.Duration, labels [3]string) {
+	h.lock.RLock()
+	member := h.known[labels]
+	h.lock.RUnlock()
+	if member == nil {
+		member = h.WithLabelValues(labels[:]...)
+		h.lock.Lock()
+		h.known[labels] = member
+		h.lock.Unlock()
+	}
+	member.Observe(took.Seconds())
 }
 
 func (m *pluginMetrics) collectors() []prometheus.Collector {
@@ -68,12 +95,12 @@ func (o *profileObserver) Now() time.Time { return o.clock.Now() }
 
 // Point measures an extension point.
 func (o *profileObserver) Point(point, status string, began time.Time) {
-	o.points.WithLabelValues(point, status, o.profile).Observe(o.clock.Since(began).Seconds())
+	o.points.observe(o.clock.Since(began), [3]string{point, status, o.profile})
 }
 
 // Plugin measures a plug-in.
 func (o *profileObserver) Plugin(plugin, point, status string, began time.Time) {
-	o.plugins.WithLabelValues(plugin, point, status).Observe(o.clock.Since(began).Seconds())
+	o.plugins.observe(o.clock.Since(began), [3]string{plugin, point, status})
 }
 
 // Evaluated counts calls of a plug-in.

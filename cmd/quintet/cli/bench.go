@@ -48,7 +48,7 @@ func (a *app) bench() *cobra.Command {
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
 	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
 	fs.IntVar(&f.nodes, "nodes", 0, "hollow nodes of the largest cluster of scale and scale-etcd; by default as many as "+
-		"half of the machine's memory is enough for, at most 5000")
+		"half of the machine's memory is enough for, at most 5000; those of volumes and claims have no more, and at most 500")
 	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
 	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+
 		strings.Join(bench.Fractions(), ", "))

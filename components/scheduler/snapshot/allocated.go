@@ -14,10 +14,13 @@ type allocated struct {
 	// by is what was counted of each claim; users is how many claims have a device for themselves.
 	by    map[types.UID]*resourcev1.AllocationResult
 	users map[structured.DeviceID]int
+	// changed is told of each pool whose devices are counted in another way.
+	changed func(poolID)
 }
 
-func newAllocated() allocated {
+func newAllocated(changed func(poolID)) allocated {
 	return allocated{
+		changed: changed,
 		state: structured.AllocatedState{
 			AllocatedDevices:         sets.New[structured.DeviceID](),
 			AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
@@ -54,6 +57,7 @@ func (a *allocated) count(allocation *resourcev1.AllocationResult, sign int) {
 		if ptr.Deref(result.AdminAccess, false) {
 			continue
 		}
+		a.changed(poolID{result.Driver, result.Pool})
 		id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
 		if result.ShareID == nil {
 			a.countDevice(id, sign)

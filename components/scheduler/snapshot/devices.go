@@ -19,19 +19,22 @@ type devices struct {
 	// pending are the allocations that were decided and not written yet, by the UID of their claims.
 	pending       map[types.UID]*resourcev1.ResourceClaim
 	slices        map[string]*resourcev1.ResourceSlice
+	pools         *pools
 	deviceClasses map[string]*resourcev1.DeviceClass
 	extended      map[v1.ResourceName]*resourcev1.DeviceClass
 	allocated     allocated
 }
 
 func newDevices() devices {
+	pools := newPools()
 	return devices{
+		pools:          pools,
 		resourceClaims: map[types.NamespacedName]*resourcev1.ResourceClaim{},
 		pending:        map[types.UID]*resourcev1.ResourceClaim{},
 		slices:         map[string]*resourcev1.ResourceSlice{},
 		deviceClasses:  map[string]*resourcev1.DeviceClass{},
 		extended:       map[v1.ResourceName]*resourcev1.DeviceClass{},
-		allocated:      newAllocated(),
+		allocated:      newAllocated(pools.allocated),
 	}
 }
 
@@ -120,10 +123,19 @@ func (d *devices) charge(uid types.UID, obj *resourcev1.ResourceClaim) {
 }
 
 // SetResourceSlice keeps a ResourceSlice.
-func (d *devices) SetResourceSlice(obj *resourcev1.ResourceSlice) { d.slices[obj.Name] = obj }
+func (d *devices) SetResourceSlice(obj *resourcev1.ResourceSlice) {
+	d.RemoveResourceSlice(obj.Name)
+	d.slices[obj.Name] = obj
+	d.pools.add(obj)
+}
 
 // RemoveResourceSlice forgets a slice.
-func (d *devices) RemoveResourceSlice(name string) { delete(d.slices, name) }
+func (d *devices) RemoveResourceSlice(name string) {
+	if old, ok := d.slices[name]; ok {
+		delete(d.slices, name)
+		d.pools.remove(old)
+	}
+}
 
 // ResourceSlices returns all slices, in no order.
 func (d *devices) ResourceSlices() []*resourcev1.ResourceSlice {
@@ -137,13 +149,13 @@ func (d *devices) ResourceSlices() []*resourcev1.ResourceSlice {
 // SetDeviceClass keeps a DeviceClass.
 func (d *devices) SetDeviceClass(obj *resourcev1.DeviceClass) {
 	d.deviceClasses[obj.Name] = obj
-	d.mapExtended()
+	d.classesChanged()
 }
 
 // RemoveDeviceClass forgets a class.
 func (d *devices) RemoveDeviceClass(name string) {
 	delete(d.deviceClasses, name)
-	d.mapExtended()
+	d.classesChanged()
 }
 
 // DeviceClass returns a class, or nil.
@@ -175,7 +187,9 @@ func IsExtended(name v1.ResourceName) bool {
 			!strings.HasPrefix(text, v1.DefaultResourceRequestsPrefix)
 }
 
-func (d *devices) mapExtended() {
+func (d *devices) classesChanged() {
+	d.pools.last++
+	d.pools.all = d.pools.last
 	clear(d.extended)
 	for _, class := range d.deviceClasses {
 		if class.Spec.ExtendedResourceName == nil {

@@ -20,6 +20,8 @@ type Node struct {
 	Pods              []*Pod
 	Requested, Scored Resources
 	Ports             []Port
+	// ClaimUses is how many claims the pods have; one that several pods use counts for each of them.
+	ClaimUses int
 	// Generation grows with every change.
 	Generation int64
 	// Images on the node by name, in bytes.
@@ -49,6 +51,7 @@ func (n *Node) Add(p *Pod) {
 	n.Requested.add(&p.Requests, 1)
 	n.Scored.add(&p.Scored, 1)
 	n.Ports = append(n.Ports, p.Ports...)
+	n.ClaimUses += len(p.Claims)
 }
 
 // Remove takes a pod off the node; false if it was not there.
@@ -65,6 +68,7 @@ func (n *Node) Remove(uid types.UID) bool {
 	n.Pods = n.Pods[:last]
 	n.Requested.add(&p.Requests, -1)
 	n.Scored.add(&p.Scored, -1)
+	n.ClaimUses -= len(p.Claims)
 	for _, port := range p.Ports {
 		if at := slices.Index(n.Ports, port); at >= 0 {
 			n.Ports = slices.Delete(n.Ports, at, at+1)

@@ -233,29 +233,58 @@ func TestAssumedVolumes(t *testing.T) {
 	}
 }
 
-func TestVolumesOfAClass(t *testing.T) {
-	s := schedulertest.Snapshot(schedulertest.Volume("a", "fast", "1Gi", ""), schedulertest.Volume("b", "fast", "1Gi", ""),
-		schedulertest.Volume("c", "slow", "1Gi", ""))
-	names := func(class string) []string {
-		var names []string
-		for _, v := range s.VolumesOf(class) {
-			names = append(names, v.Name)
+// TestVolumeIndex: free volumes are found by class and label, the others by their claim, also while that is assumed.
+func TestVolumeIndex(t *testing.T) {
+	zoned := func(name, class string, zones ...string) *v1.PersistentVolume {
+		return schedulertest.Volume(name, class, "1Gi", "zone", zones...)
+	}
+	for what, c := range map[string]struct {
+		then func(*snapshot.Snapshot)
+		want []string
+	}{
+		"at first":     {func(*snapshot.Snapshot) {}, []string{"any", "both", "here"}},
+		"gone":         {func(s *snapshot.Snapshot) { s.RemoveVolume("here"); s.RemoveVolume("unknown") }, []string{"any", "both"}},
+		"other class":  {func(s *snapshot.Snapshot) { s.SetVolume(zoned("any", "slow")) }, []string{"both", "here"}},
+		"moved here":   {func(s *snapshot.Snapshot) { s.SetVolume(zoned("there", "fast", "a")) }, []string{"any", "both", "here", "there"}},
+		"taken":        {func(s *snapshot.Snapshot) { s.AssumeVolume(to(zoned("both", "fast", "a", "b"), "other")) }, []string{"any", "here"}},
+		"its own":      {func(s *snapshot.Snapshot) { s.AssumeVolume(to(zoned("there", "fast", "b"), "mine")) }, []string{"any", "both", "here", "there"}},
+		"its own slow": {func(s *snapshot.Snapshot) { s.SetVolume(to(zoned("there", "slow", "b"), "mine")) }, []string{"any", "both", "here"}},
+		"given back": {func(s *snapshot.Snapshot) {
+			s.AssumeVolume(to(zoned("both", "fast", "a", "b"), "other"))
+			s.RestoreVolume("both")
+			s.RestoreVolume("unknown")
+		}, []string{"any", "both", "here"}},
+	} {
+		s := schedulertest.Snapshot(schedulertest.Volume("any", "fast", "1Gi", ""), zoned("here", "fast", "a"),
+			zoned("there", "fast", "b"), zoned("both", "fast", "b", "a"), zoned("slow", "slow", "a"),
+			to(zoned("used", "fast", "a"), "other"))
+		c.then(s)
+		var got []string
+		take := func(pv *v1.PersistentVolume) bool {
+			if pv.Spec.StorageClassName == "fast" {
+				got = append(got, pv.Name)
+			}
+			return true
 		}
-		slices.Sort(names)
-		return names
+		s.OpenVolumes("fast", take)
+		s.LocalVolumes("fast", schedulertest.Node("n", "zone=a"), func(pv *v1.PersistentVolume, matches bool) bool {
+			if !matches {
+				t.Errorf("%s: %s is not known to match", what, pv.Name)
+			}
+			return take(pv)
+		})
+		s.VolumesOfClaim(types.NamespacedName{Namespace: "default", Name: "mine"},
+			func(pv *v1.PersistentVolume) { take(pv) })
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", what, got, c.want)
+		}
 	}
-	if got := names("fast"); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("fast: %v", got)
-	}
-	s.SetVolume(schedulertest.Volume("b", "slow", "1Gi", ""))
-	s.RemoveVolume("a")
-	s.RemoveVolume("unknown")
-	if got := names("fast"); got != nil {
-		t.Errorf("fast after it has none: %v", got)
-	}
-	if got := names("slow"); !slices.Equal(got, []string{"b", "c"}) {
-		t.Errorf("slow: %v", got)
-	}
+}
+
+func to(pv *v1.PersistentVolume, claim string) *v1.PersistentVolume {
+	pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: "default", Name: claim}
+	return pv
 }
 
 func TestAttachments(t *testing.T) {

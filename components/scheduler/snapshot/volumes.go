@@ -5,7 +5,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/volume"
 )
 
 // volumes are the storage objects of the cluster. What the scheduler assumes of claims and volumes, before the API
@@ -13,11 +12,12 @@ import (
 type volumes struct {
 	claims      assumable[types.NamespacedName, *v1.PersistentVolumeClaim]
 	volumes     assumable[string, *v1.PersistentVolume]
-	byClass     map[string]map[string]struct{} // names of volumes by storage class
+	index       volumeIndex
 	classes     map[string]*storagev1.StorageClass
 	csiNodes    map[string]*storagev1.CSINode
 	csiDrivers  map[string]*storagev1.CSIDriver
 	capacities  map[types.NamespacedName]*storagev1.CSIStorageCapacity
+	reach       capacityIndex
 	attachments map[string]map[string]*storagev1.VolumeAttachment // by node, by name
 }
 
@@ -25,11 +25,12 @@ func newVolumes() volumes {
 	return volumes{
 		claims:      newAssumable[types.NamespacedName, *v1.PersistentVolumeClaim](),
 		volumes:     newAssumable[string, *v1.PersistentVolume](),
-		byClass:     map[string]map[string]struct{}{},
+		index:       newVolumeIndex(),
 		classes:     map[string]*storagev1.StorageClass{},
 		csiNodes:    map[string]*storagev1.CSINode{},
 		csiDrivers:  map[string]*storagev1.CSIDriver{},
 		capacities:  map[types.NamespacedName]*storagev1.CSIStorageCapacity{},
+		reach:       capacityIndex{},
 		attachments: map[string]map[string]*storagev1.VolumeAttachment{},
 	}
 }
@@ -101,31 +102,14 @@ func (v *volumes) RestoreClaim(name types.NamespacedName) { delete(v.claims.assu
 
 // SetVolume keeps a PersistentVolume.
 func (v *volumes) SetVolume(obj *v1.PersistentVolume) {
-	v.unlistVolume(obj.Name)
 	v.volumes.set(obj.Name, obj)
-	class := volume.GetPersistentVolumeClass(obj)
-	if v.byClass[class] == nil {
-		v.byClass[class] = map[string]struct{}{}
-	}
-	v.byClass[class][obj.Name] = struct{}{}
+	v.index.file(obj.Name, v.volumes.get(obj.Name))
 }
 
 // RemoveVolume forgets a volume.
 func (v *volumes) RemoveVolume(name string) {
-	v.unlistVolume(name)
 	v.volumes.remove(name)
-}
-
-func (v *volumes) unlistVolume(name string) {
-	old, ok := v.volumes.confirmed[name]
-	if !ok {
-		return
-	}
-	class := volume.GetPersistentVolumeClass(old)
-	delete(v.byClass[class], name)
-	if len(v.byClass[class]) == 0 {
-		delete(v.byClass, class)
-	}
+	v.index.drop(name)
 }
 
 // Volume returns a volume as it is assumed to be, or nil.
@@ -134,20 +118,20 @@ func (v *volumes) Volume(name string) *v1.PersistentVolume { return v.volumes.ge
 // ConfirmedVolume returns a volume as the API server has it, or nil.
 func (v *volumes) ConfirmedVolume(name string) *v1.PersistentVolume { return v.volumes.confirmed[name] }
 
-// VolumesOf returns the volumes of a storage class, in no order.
-func (v *volumes) VolumesOf(class string) []*v1.PersistentVolume {
-	found := make([]*v1.PersistentVolume, 0, len(v.byClass[class]))
-	for name := range v.byClass[class] {
-		found = append(found, v.volumes.get(name))
+// AssumeVolume takes the volume to be obj until the API server says otherwise; false if obj is outdated.
+func (v *volumes) AssumeVolume(obj *v1.PersistentVolume) bool {
+	if !v.volumes.assume(obj.Name, obj) {
+		return false
 	}
-	return found
+	v.index.file(obj.Name, obj)
+	return true
 }
 
-// AssumeVolume takes the volume to be obj until the API server says otherwise; false if obj is outdated.
-func (v *volumes) AssumeVolume(obj *v1.PersistentVolume) bool { return v.volumes.assume(obj.Name, obj) }
-
 // RestoreVolume ends the assumption about a volume.
-func (v *volumes) RestoreVolume(name string) { delete(v.volumes.assumed, name) }
+func (v *volumes) RestoreVolume(name string) {
+	delete(v.volumes.assumed, name)
+	v.index.file(name, v.volumes.get(name))
+}
 
 // SetStorageClass keeps a StorageClass.
 func (v *volumes) SetStorageClass(obj *storagev1.StorageClass) { v.classes[obj.Name] = obj }
@@ -185,18 +169,17 @@ func (v *volumes) CSIDriver(name string) *storagev1.CSIDriver { return v.csiDriv
 
 // SetCapacity keeps a CSIStorageCapacity.
 func (v *volumes) SetCapacity(obj *storagev1.CSIStorageCapacity) {
-	v.capacities[types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}] = obj
+	name := types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}
+	v.RemoveCapacity(name)
+	v.capacities[name] = obj
+	v.reach.add(obj)
 }
 
 // RemoveCapacity forgets a capacity.
-func (v *volumes) RemoveCapacity(name types.NamespacedName) { delete(v.capacities, name) }
-
-// Capacities calls visit for every CSIStorageCapacity until it returns false.
-func (v *volumes) Capacities(visit func(*storagev1.CSIStorageCapacity) bool) {
-	for _, obj := range v.capacities {
-		if !visit(obj) {
-			return
-		}
+func (v *volumes) RemoveCapacity(name types.NamespacedName) {
+	if old, ok := v.capacities[name]; ok {
+		delete(v.capacities, name)
+		v.reach.remove(old)
 	}
 }
 
@@ -216,6 +199,9 @@ func (v *volumes) RemoveAttachment(obj *storagev1.VolumeAttachment) {
 		delete(v.attachments, obj.Spec.NodeName)
 	}
 }
+
+// AttachmentCount returns the number of VolumeAttachments of a node.
+func (v *volumes) AttachmentCount(node string) int { return len(v.attachments[node]) }
 
 // Attachments calls visit for every VolumeAttachment of a node.
 func (v *volumes) Attachments(node string, visit func(*storagev1.VolumeAttachment)) {

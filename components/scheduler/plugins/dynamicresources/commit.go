@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/scheduler/commit"
+	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
@@ -31,6 +33,7 @@ type plan struct {
 	allocations []*resourcev1.AllocationResult // by claim; nil for those that were allocated before
 	special     int                            // index of the claim for extended resources, or -1
 	mappings    []v1.ContainerExtendedResourceRequest
+	failed      *cycle.Refusal              // the allocator's, after it had found devices before
 	pending     []*resourcev1.ResourceClaim // by claim, after Reserve; nil for what is not pending any more
 }
 
@@ -45,6 +48,9 @@ func (f *Plugin) Reserve(_ context.Context, p *commit.Placement) *commit.Status 
 	if todo == nil {
 		return nil
 	}
+	if err := todo.err(); err != nil {
+		return commit.Failed(Name, err)
+	}
 	todo.pending = make([]*resourcev1.ResourceClaim, len(todo.claims))
 	p.Snapshot(func(s *snapshot.Snapshot) {
 		for i, claim := range todo.claims {
@@ -56,6 +62,17 @@ func (f *Plugin) Reserve(_ context.Context, p *commit.Placement) *commit.Status 
 		}
 	})
 	return nil
+}
+
+// err tells why there is nothing to write.
+func (t *plan) err() error {
+	switch {
+	case t.failed == nil:
+		return nil
+	case t.failed.Err != nil:
+		return t.failed.Err
+	}
+	return errors.New(strings.Join(t.failed.Reasons, ", "))
 }
 
 func allocatedAs(claim *resourcev1.ResourceClaim, allocation *resourcev1.AllocationResult) *resourcev1.ResourceClaim {

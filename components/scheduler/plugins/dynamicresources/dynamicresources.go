@@ -62,6 +62,7 @@ type Config struct {
 type Plugin struct {
 	Config
 	compiled *cel.Cache
+	answers  answers
 	last     *test // of the cycle under way, for its score
 }
 
@@ -87,24 +88,23 @@ func (f *Plugin) Gated(p *snapshot.Pod) bool {
 // Filter refuses pods whose claims can't be allocated at all, and tests nodes for the others.
 func (f *Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle.Refusal) {
 	f.last = nil
-	t := &test{plugin: f, pod: p, snapshot: s, special: -1, results: map[string]result{}}
+	t := &test{plugin: f, pod: p, snapshot: s, special: -1, wanted: map[string]*wanted{},
+		fresh: map[string]result{}}
 	if refusal := t.collect(); refusal != nil {
 		return nil, refusal
 	}
 	if len(t.claims) == 0 {
 		return nil, nil
 	}
-	allocates := false
 	for i, claim := range t.claims {
 		if refusal := t.inspect(i, claim); refusal != nil {
 			return nil, refusal
 		}
-		allocates = allocates || claim.Status.Allocation == nil
+		t.allocated = t.allocated || claim.Status.Allocation != nil
+		t.allocates = t.allocates || claim.Status.Allocation == nil
 	}
-	if allocates {
-		if err := t.prepare(); err != nil {
-			return nil, failed(err)
-		}
+	if t.allocates {
+		t.prepare()
 	}
 	f.last = t
 	return t, nil

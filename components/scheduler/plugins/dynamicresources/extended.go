@@ -53,13 +53,18 @@ func (t *test) specialClaim() *resourcev1.ResourceClaim {
 	}}
 }
 
-// fitExtended finds out which extended resources the node has through device classes only, and the claim for them.
-func (t *test) fitExtended(n *snapshot.Node, found *result) *cycle.Refusal {
-	claim := t.claims[t.special]
-	if claim.Name != unwritten { // PostFilter deletes it
-		return refuse(reasonStaleExtended)
+// servedResource is an extended resource and the class whose devices serve it.
+type servedResource struct {
+	name  v1.ResourceName
+	class string
+}
+
+// servedOn finds out which extended resources the node has through device classes only, in the order of their names.
+func (t *test) servedOn(n *snapshot.Node) ([]servedResource, *cycle.Refusal) {
+	if t.claims[t.special].Name != unwritten { // PostFilter deletes it
+		return nil, refuse(reasonStaleExtended)
 	}
-	served := map[v1.ResourceName]string{}
+	var served []servedResource
 	for name, amount := range t.pod.Requests.Scalar {
 		if amount == 0 || !snapshot.IsExtended(name) {
 			continue
@@ -68,28 +73,24 @@ func (t *test) fitExtended(n *snapshot.Node, found *result) *cycle.Refusal {
 		class := t.snapshot.DeviceClassFor(name)
 		switch {
 		case class != nil && allocatable == 0:
-			served[name] = class.Name
+			served = append(served, servedResource{name, class.Name})
 		case !has:
-			return refuse(reasonCannotFit)
+			return nil, refuse(reasonCannotFit)
 		}
 	}
-	if len(served) == 0 {
-		return nil
-	}
-	found.special = claim.DeepCopy()
-	found.special.Spec.Devices.Requests, found.mappings = requestsFor(t.pod.Obj, served)
-	return nil
+	slices.SortFunc(served, func(a, b servedResource) int { return cmp.Compare(a.name, b.name) })
+	return served, nil
 }
 
 // requestsFor returns the device requests for extended resources, which map to classes, and which request serves which
 // container. Init containers use the devices of the containers that come after them, and share what they need besides.
 func requestsFor(pod *v1.Pod,
-	served map[v1.ResourceName]string) ([]resourcev1.DeviceRequest, []v1.ContainerExtendedResourceRequest) {
+	served []servedResource) ([]resourcev1.DeviceRequest, []v1.ContainerExtendedResourceRequest) {
 	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	var requests []resourcev1.DeviceRequest
 	var mappings []v1.ContainerExtendedResourceRequest
-	for _, name := range slices.Sorted(maps.Keys(served)) {
-		of := &resourceRequests{name: name, class: served[name], containers: all,
+	for _, r := range served {
+		of := &resourceRequests{name: r.name, class: r.class, containers: all,
 			long: make([]*resourcev1.DeviceRequest, len(all))}
 		for i := range all {
 			if i >= len(pod.Spec.InitContainers) || sidecar(&all[i]) {

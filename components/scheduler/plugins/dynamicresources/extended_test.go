@@ -59,7 +59,7 @@ func TestRequestsFor(t *testing.T) {
 				"j": {"container-2-request-1"}}},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{InitContainers: c.inits, Containers: c.containers}}
-		requests, mappings := requestsFor(pod, map[v1.ResourceName]string{gpus: "class"})
+		requests, mappings := requestsFor(pod, []servedResource{{gpus, "class"}})
 		counts := map[string]int64{}
 		for _, r := range requests {
 			counts[r.Name] = r.Exactly.Count

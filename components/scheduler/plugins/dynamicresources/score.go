@@ -17,8 +17,8 @@ func (f *Plugin) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.
 	}
 	for i, n := range nodes {
 		scores[i] = 0
-		if found := t.results[n.Name]; found.allocations != nil {
-			scores[i] = rank(t.claims, found.allocations)
+		if w, refusal := t.wantedOn(n); refusal == nil && len(w.claims) > 0 {
+			scores[i] = t.ask(n, w).rank
 		}
 	}
 	cycle.Normalize(scores, false)

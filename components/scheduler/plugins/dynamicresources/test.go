@@ -3,6 +3,7 @@ package dynamicresources
 import (
 	"context"
 	"errors"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -35,17 +36,27 @@ type test struct {
 	claims    []*resourcev1.ResourceClaim
 	selectors []matcher // by claim
 	special   int       // index of the claim for extended resources, or -1
-	allocator structured.Allocator
+	allocated bool      // some claim is
+	allocates bool      // some claim is to be
 
-	results     map[string]result // by node; it does not depend on the pods there
+	state       structured.AllocatedState
+	wanted      map[string]*wanted
+	fresh       map[string]result // of nodes that were asked for this pod; they do not depend on the pods there
 	unavailable []int             // allocated claims that refused a node
 }
 
-// result is what the test found for a node.
+// wanted is what is to be allocated on nodes with the same extended resources.
+type wanted struct {
+	special  *resourcev1.ResourceClaim // with the requests for these nodes; nil if they need none
+	mappings []v1.ContainerExtendedResourceRequest
+	claims   []*resourcev1.ResourceClaim
+	at       []int        // their indexes in test.claims
+	answers  *nodeAnswers // nil if they can't be kept
+}
+
+// result is what the allocator found for a node.
 type result struct {
-	refusal     *cycle.Refusal
-	special     *resourcev1.ResourceClaim // with the requests for this node; nil if it needs none
-	mappings    []v1.ContainerExtendedResourceRequest
+	answer
 	allocations []*resourcev1.AllocationResult // by claim; nil for those that are not to be allocated
 }
 
@@ -61,16 +72,12 @@ func (t *test) restrict(i int, selector *v1.NodeSelector) *cycle.Refusal {
 	return nil
 }
 
-// prepare makes the allocator for this pod.
-func (t *test) prepare() error {
-	state, features := t.snapshot.Allocated(), t.plugin.Features.Features
-	if !features.ConsumableCapacity {
-		state = exclusive(state)
+// prepare looks up which devices are allocated.
+func (t *test) prepare() {
+	t.state = t.snapshot.Allocated()
+	if !t.plugin.Features.ConsumableCapacity {
+		t.state = exclusive(t.state)
 	}
-	allocator, err := structured.NewAllocator(context.Background(), features, state, classes{t.snapshot},
-		t.snapshot.ResourceSlices(), t.plugin.compiled)
-	t.allocator = allocator
-	return err
 }
 
 // exclusive takes shared devices for allocated as a whole.
@@ -94,105 +101,177 @@ func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
 	return nil, apierrors.NewNotFound(resourcev1.Resource("deviceclass"), name)
 }
 
-// Check allocates on a node.
+// Check tells whether the claims can be allocated on a node.
 func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
-	found, ok := t.results[n.Name]
-	if !ok {
-		found = t.check(n)
-		t.results[n.Name] = found
+	w, refusal := t.wantedOn(n)
+	if refusal != nil {
+		return refusal
 	}
-	return found.refusal
+	if w.special == nil && t.special >= 0 && len(t.claims) == 1 { // the node has the resources without claims
+		return nil
+	}
+	if t.allocates {
+		if refusal := t.ask(n, w).refusal; refusal != nil {
+			return refusal
+		}
+	}
+	if t.allocated && t.refusesSome(n) {
+		return refuse(reasonUnavailable)
+	}
+	return nil
 }
 
-func (t *test) check(n *snapshot.Node) result {
-	var found result
-	if t.special >= 0 {
-		if found.refusal = t.fitExtended(n, &found); found.refusal != nil {
-			return found
-		}
-		if found.special == nil && len(t.claims) == 1 { // the node has the resources without claims
-			return found
-		}
-	}
-	unavailable := t.unavailableOn(n)
-	if t.allocator != nil {
-		if found.refusal = t.allocate(n, &found); found.refusal != nil {
-			return found
-		}
-	}
-	if len(unavailable) > 0 {
-		t.unavailable = append(t.unavailable, unavailable...)
-		found.refusal = refuse(reasonUnavailable)
-	}
-	return found
-}
-
-// unavailableOn returns the allocated claims that a node can't use, or whose devices have failed to become ready.
-func (t *test) unavailableOn(n *snapshot.Node) []int {
-	var some []int
+// refusesSome notes the allocated claims that a node can't use, or whose devices have failed to become ready.
+func (t *test) refusesSome(n *snapshot.Node) bool {
+	some := false
 	for i, claim := range t.claims {
 		switch {
 		case t.selectors[i] != nil && !t.selectors[i].Match(n.Obj):
-			some = append(some, i)
 		case claim.Status.Allocation != nil && t.plugin.Features.DeviceBindingAndStatus &&
 			gaveUp(claim, t.plugin.BindingTimeout, t.plugin.Clock.Now()):
-			some = append(some, i)
+		default:
+			continue
+		}
+		some = true
+		if !slices.Contains(t.unavailable, i) {
+			t.unavailable = append(t.unavailable, i)
 		}
 	}
 	return some
 }
 
-// allocate fills in the allocations of a node.
-func (t *test) allocate(n *snapshot.Node, found *result) *cycle.Refusal {
-	var wanted []*resourcev1.ResourceClaim
-	var at []int
+// wantedOn returns what is to be allocated on a node, or why it lacks extended resources.
+func (t *test) wantedOn(n *snapshot.Node) (*wanted, *cycle.Refusal) {
+	var served []servedResource
+	if t.special >= 0 {
+		all, refusal := t.servedOn(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		served = all
+	}
+	key := ""
+	for _, r := range served {
+		key += string(r.name) + "=" + r.class + ","
+	}
+	w := t.wanted[key]
+	if w == nil {
+		w = t.want(served)
+		t.wanted[key] = w
+	}
+	return w, nil
+}
+
+// want collects what is to be allocated where classes serve some extended resources.
+func (t *test) want(served []servedResource) *wanted {
+	w := &wanted{}
+	if len(served) > 0 {
+		w.special = t.claims[t.special].DeepCopy()
+		w.special.Spec.Devices.Requests, w.mappings = requestsFor(t.pod.Obj, served)
+	}
 	for i, claim := range t.claims {
 		switch {
-		case claim.Status.Allocation != nil, i == t.special && found.special == nil:
+		case claim.Status.Allocation != nil, i == t.special && w.special == nil:
 			continue
 		case i == t.special:
-			claim = found.special
+			claim = w.special
 		}
-		wanted, at = append(wanted, claim), append(at, i)
+		w.claims, w.at = append(w.claims, claim), append(w.at, i)
 	}
+	if key, ok := keyOf(w.claims); ok {
+		w.answers = t.plugin.answers.find(t.snapshot, key)
+	}
+	return w
+}
+
+// ask returns a node's answer to what is wanted of it: one that still holds, or what the allocator says.
+func (t *test) ask(n *snapshot.Node, w *wanted) answer {
+	version := t.snapshot.DeviceVersion(n.Name)
+	if w.answers != nil {
+		if known := w.answers.get(n.Obj, version); known != nil {
+			return known.answer
+		}
+	}
+	found, ok := t.fresh[n.Name]
+	if ok {
+		return found.answer
+	}
+	found = t.allocate(n, w)
+	t.fresh[n.Name] = found
+	if w.answers != nil && found.lasts() {
+		w.answers.put(n.Obj, version, found.answer)
+	}
+	return found.answer
+}
+
+// lasts tells whether the allocator would say the same another time.
+func (r result) lasts() bool {
+	return r.refusal == nil || r.refusal.Err == nil && r.refusal != timedOutRefusal
+}
+
+var timedOutRefusal = refuse(reasonTimeout)
+
+// allocate has the allocator try a node.
+func (t *test) allocate(n *snapshot.Node, w *wanted) result {
+	no := func(refusal *cycle.Refusal) result { return result{answer: answer{refusal: refusal}} }
 	ctx := context.Background()
 	if t.plugin.Features.FilterTimeout && t.plugin.FilterTimeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, t.plugin.FilterTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	got, err := t.allocator.Allocate(ctx, n.Obj, wanted)
+	allocator, err := structured.NewAllocator(ctx, t.plugin.Features.Features, t.state, classes{t.snapshot},
+		t.snapshot.SlicesFor(n.Name), t.plugin.compiled)
+	if err != nil {
+		return no(failed(err))
+	}
+	got, err := allocator.Allocate(ctx, n.Obj, w.claims)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse(reasonTimeout)
+		return no(timedOutRefusal)
 	case errors.Is(err, structured.ErrFailedAllocationOnNode):
-		return refuse(err.Error())
+		return no(refuse(err.Error()))
 	case err != nil: // of a claim or class that is wrong on every node
-		return failed(err)
-	case len(got) != len(wanted):
-		return refuse(reasonCannotAllocate)
+		return no(failed(err))
+	case len(got) != len(w.claims):
+		return no(cannotAllocate)
 	}
-	found.allocations = make([]*resourcev1.AllocationResult, len(t.claims))
-	for k, i := range at {
+	found := result{allocations: make([]*resourcev1.AllocationResult, len(t.claims))}
+	for k, i := range w.at {
 		found.allocations[i] = &got[k]
 	}
-	return nil
+	found.rank = rank(t.claims, found.allocations)
+	return found
 }
 
-// Keep returns what is to be written for the node; nil for nothing.
+var cannotAllocate = refuse(reasonCannotAllocate)
+
+// Keep returns what is to be written for the node; nil for nothing. Where the answer of the node was known, the devices
+// are chosen only now.
 func (t *test) Keep(n *snapshot.Node) any {
-	found := t.results[n.Name]
-	p := &plan{special: -1, mappings: found.mappings}
+	w, refusal := t.wantedOn(n)
+	if refusal != nil {
+		return nil
+	}
+	p := &plan{special: -1, mappings: w.mappings}
+	var found result
+	if len(w.claims) > 0 {
+		known, ok := t.fresh[n.Name]
+		if found = known; !ok {
+			found = t.allocate(n, w)
+		}
+		p.failed = found.refusal
+	}
 	for i, claim := range t.claims {
 		var allocation *resourcev1.AllocationResult
 		if found.allocations != nil {
 			allocation = found.allocations[i]
 		}
 		if i == t.special {
-			if found.special == nil {
+			if w.special == nil {
 				continue
 			}
-			p.special, claim = len(p.claims), found.special
+			p.special, claim = len(p.claims), w.special
 		}
 		p.claims = append(p.claims, claim)
 		p.allocations = append(p.allocations, allocation)

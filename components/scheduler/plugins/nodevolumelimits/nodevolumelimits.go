@@ -98,7 +98,11 @@ func (Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle.
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	return &test{snapshot: s, wanted: wanted}, nil
+	t := &test{snapshot: s, wanted: wanted, drivers: map[string]int{}, attached: map[attachment]struct{}{}}
+	for a := range wanted {
+		t.drivers[a.driver]++
+	}
+	return t, nil
 }
 
 // attachment is a volume that a driver attaches.
@@ -127,19 +131,39 @@ func collect(s *snapshot.Snapshot, p *snapshot.Pod, into map[attachment]struct{}
 type test struct {
 	snapshot *snapshot.Snapshot
 	wanted   map[attachment]struct{}
+	drivers  map[string]int // how many of wanted each attaches
+	attached map[attachment]struct{}
 }
 
 // Check implements cycle.Test.
 func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
 	info := t.snapshot.CSINode(n.Name)
-	if info == nil {
+	if info == nil || !t.near(n, info) {
 		return nil
 	}
-	limits := limitsOf(info)
-	if len(limits) == 0 {
-		return nil
+	return t.count(n, limitsOf(info))
+}
+
+// near tells whether a limit would be exceeded if all claims of the node's pods and all its attachments were volumes of
+// the same driver, and none of them the same.
+func (t *test) near(n *snapshot.Node, info *storagev1.CSINode) bool {
+	most := n.ClaimUses + t.snapshot.AttachmentCount(n.Name)
+	for i := range info.Spec.Drivers {
+		d := &info.Spec.Drivers[i]
+		if d.Allocatable == nil || d.Allocatable.Count == nil {
+			continue
+		}
+		if more := t.drivers[d.Name]; more > 0 && most+more > int(*d.Allocatable.Count) {
+			return true
+		}
 	}
-	attached := map[attachment]struct{}{}
+	return false
+}
+
+// count refuses a node that would exceed a limit.
+func (t *test) count(n *snapshot.Node, limits map[string]int) *cycle.Refusal {
+	attached := t.attached
+	clear(attached)
 	for _, p := range n.Pods {
 		collect(t.snapshot, p, attached)
 	}

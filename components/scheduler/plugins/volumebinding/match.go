@@ -1,7 +1,6 @@
 package volumebinding
 
 import (
-	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,9 +15,18 @@ import (
 
 // test is the pod's claims: bound ones, whose volumes must be usable on a node, and those that the scheduler binds.
 type test struct {
-	pod            *snapshot.Pod
-	snapshot       *snapshot.Snapshot
-	bound, unbound []*v1.PersistentVolumeClaim
+	pod      *snapshot.Pod
+	snapshot *snapshot.Snapshot
+	bound    []boundClaim
+	unbound  []*unboundClaim
+	// smallest are unbound, the smallest first.
+	smallest []*unboundClaim
+}
+
+// boundClaim is a claim and its volume, which is nil if it is gone.
+type boundClaim struct {
+	claim  *v1.PersistentVolumeClaim
+	volume *v1.PersistentVolume
 }
 
 // plan is what is to be done for a pod's claims on a node.
@@ -34,19 +42,29 @@ type binding struct {
 	volume *v1.PersistentVolume
 }
 
+// order fills t.smallest.
+func (t *test) order() {
+	t.smallest = t.unbound
+	if len(t.unbound) < 2 {
+		return
+	}
+	t.smallest = slices.Clone(t.unbound)
+	slices.SortStableFunc(t.smallest, func(a, b *unboundClaim) int {
+		x, y := a.Spec.Resources.Requests[v1.ResourceStorage], b.Spec.Resources.Requests[v1.ResourceStorage]
+		return x.Cmp(y)
+	})
+}
+
 // Check implements cycle.Test.
 func (t *test) Check(n *snapshot.Node) *cycle.Refusal {
-	var reasons []string
-	if reason := t.checkBound(n.Obj); reason != "" {
-		reasons = append(reasons, reason)
+	bound, unbound := t.checkBound(n.Obj), t.match(n.Obj, nil)
+	switch {
+	case bound != "" && unbound != "":
+		return refuse(bound, unbound)
+	case bound != "" || unbound != "":
+		return refuse(bound + unbound)
 	}
-	if _, reason := t.plan(n.Obj); reason != "" {
-		reasons = append(reasons, reason)
-	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	return refuse(reasons...)
+	return nil
 }
 
 // Keep implements cycle.Keeper: the plan for the node, or nil if all claims are bound.
@@ -54,14 +72,21 @@ func (t *test) Keep(n *snapshot.Node) any {
 	if len(t.unbound) == 0 {
 		return nil
 	}
-	p, _ := t.plan(n.Obj)
+	p := &plan{}
+	for i := range t.bound {
+		p.all = append(p.all, t.bound[i].claim)
+	}
+	for _, claim := range t.unbound {
+		p.all = append(p.all, claim.PersistentVolumeClaim)
+	}
+	t.match(n.Obj, p)
 	return p
 }
 
 // checkBound returns why the volumes of the bound claims can't be used on a node.
 func (t *test) checkBound(node *v1.Node) string {
-	for _, claim := range t.bound {
-		pv := t.snapshot.Volume(claim.Spec.VolumeName)
+	for i := range t.bound {
+		pv := t.bound[i].volume
 		if pv == nil {
 			return reasonNoVolume
 		}
@@ -72,56 +97,48 @@ func (t *test) checkBound(node *v1.Node) string {
 	return ""
 }
 
-// plan finds a volume for each unbound claim, the smallest claims first, or has it provisioned.
-func (t *test) plan(node *v1.Node) (*plan, string) {
-	p := &plan{all: slices.Concat(t.bound, t.unbound)}
-	if len(t.unbound) == 0 {
-		return p, ""
-	}
-	claims := slices.Clone(t.unbound)
-	slices.SortStableFunc(claims, func(a, b *v1.PersistentVolumeClaim) int {
-		x, y := a.Spec.Resources.Requests[v1.ResourceStorage], b.Spec.Resources.Requests[v1.ResourceStorage]
-		return x.Cmp(y)
-	})
-	taken := map[string]*v1.PersistentVolume{}
-	for _, claim := range claims {
-		if selected, ok := claim.Annotations[volume.AnnSelectedNode]; ok {
-			if selected != node.Name {
-				return nil, reasonBindConflict
+// match finds a volume for each unbound claim, the smallest claims first, or has it provisioned. It returns why a node
+// won't do; what it found is added to into, if that is not nil.
+func (t *test) match(node *v1.Node, into *plan) string {
+	var taken map[string]*v1.PersistentVolume
+	lacking := ""
+	for _, claim := range t.smallest {
+		if claim.selected && claim.node != node.Name {
+			return reasonBindConflict
+		}
+		if !claim.selected {
+			if claim.invalid {
+				return reasonBindConflict
 			}
-			p.provision = append(p.provision, claim)
-			continue
+			if pv := t.find(claim, node, taken); pv != nil {
+				if taken == nil && len(t.smallest) > 1 {
+					taken = map[string]*v1.PersistentVolume{}
+				}
+				if taken != nil {
+					taken[pv.Name] = pv
+				}
+				if into != nil {
+					into.static = append(into.static, binding{claim.PersistentVolumeClaim, pv})
+				}
+				continue
+			}
 		}
-		candidates := t.snapshot.VolumesOf(volume.GetPersistentVolumeClaimClass(claim))
-		slices.SortFunc(candidates, func(a, b *v1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
-		pv, err := volume.FindMatchingVolume(claim, candidates, node, taken, true, true)
-		if err != nil {
-			return nil, reasonBindConflict // the API server admits no such selector
+		if into != nil {
+			into.provision = append(into.provision, claim.PersistentVolumeClaim)
 		}
-		if pv == nil {
-			p.provision = append(p.provision, claim)
-			continue
+		if lacking == "" { // that a later claim can't be bound counts first
+			lacking = t.provisionable(claim, node)
 		}
-		taken[pv.Name] = pv
-		p.static = append(p.static, binding{claim, pv})
 	}
-	for _, claim := range p.provision {
-		if reason := t.provisionable(claim, node); reason != "" {
-			return nil, reason
-		}
-	}
-	return p, ""
+	return lacking
 }
 
 // provisionable returns why no volume can be provisioned for a claim on a node.
-func (t *test) provisionable(claim *v1.PersistentVolumeClaim, node *v1.Node) string {
-	class := t.snapshot.StorageClass(volume.GetPersistentVolumeClaimClass(claim))
+func (t *test) provisionable(claim *unboundClaim, node *v1.Node) string {
 	switch {
-	case class == nil, class.Provisioner == "", class.Provisioner == volume.NotSupportedProvisioner:
+	case claim.provisioner == nil, !inTopology(claim.provisioner.AllowedTopologies, node):
 		return reasonBindConflict
-	case !inTopology(class.AllowedTopologies, node):
-		return reasonBindConflict
-	case !t.hasCapacity(claim, class, node):
+	case claim.limited && !t.hasCapacity(claim, node):
 		return reasonNoSpace
 	}
 	return ""
@@ -139,19 +156,14 @@ func inTopology(terms []v1.TopologySelectorTerm, node *v1.Node) bool {
 }
 
 // hasCapacity asks the CSIStorageCapacities of a driver that publishes them.
-func (t *test) hasCapacity(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, node *v1.Node) bool {
-	asked, ok := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	driver := t.snapshot.CSIDriver(class.Provisioner)
-	if !ok || driver == nil || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
-		return true
-	}
-	enough := false
-	t.snapshot.Capacities(func(c *storagev1.CSIStorageCapacity) bool {
+func (t *test) hasCapacity(claim *unboundClaim, node *v1.Node) bool {
+	asked, enough := claim.Spec.Resources.Requests[v1.ResourceStorage], false
+	t.snapshot.CapacitiesFor(claim.class, node.Labels, func(c *storagev1.CSIStorageCapacity) bool {
 		limit := c.Capacity
 		if c.MaximumVolumeSize != nil {
 			limit = c.MaximumVolumeSize
 		}
-		enough = c.StorageClassName == class.Name && limit != nil && limit.Cmp(asked) >= 0 && reaches(c, node)
+		enough = limit != nil && limit.Cmp(asked) >= 0 && reaches(c, node)
 		return !enough
 	})
 	return enough
@@ -161,6 +173,14 @@ func (t *test) hasCapacity(claim *v1.PersistentVolumeClaim, class *storagev1.Sto
 func reaches(c *storagev1.CSIStorageCapacity, node *v1.Node) bool {
 	if c.NodeTopology == nil {
 		return false
+	}
+	for key, value := range c.NodeTopology.MatchLabels {
+		if has, ok := node.Labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	if len(c.NodeTopology.MatchExpressions) == 0 {
+		return true
 	}
 	selector, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
 	return err == nil && selector.Matches(labels.Set(node.Labels))

@@ -59,9 +59,9 @@ func (*Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle
 		claim := s.Claim(c.NamespacedName)
 		switch {
 		case fullyBound(claim):
-			t.bound = append(t.bound, claim)
+			t.bound = append(t.bound, boundClaim{claim, s.Volume(claim.Spec.VolumeName)})
 		case claim.Spec.VolumeName == "" && waitsForConsumer(s, claim):
-			t.unbound = append(t.unbound, claim)
+			t.add(claim)
 		default:
 			immediate = true
 		}
@@ -69,6 +69,7 @@ func (*Plugin) Filter(p *snapshot.Pod, s *snapshot.Snapshot) (cycle.Test, *cycle
 	if immediate {
 		return nil, refuse(reasonImmediate)
 	}
+	t.order()
 	return t, nil
 }
 
