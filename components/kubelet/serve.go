@@ -24,6 +24,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/status"
 	"quintet.dev/quintet/components/kubelet/volumes"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/durable"
 	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -162,10 +163,11 @@ func (k *Kubelet) servingCertificate(p *parts) (*tls.Certificate, error) {
 	if err := os.MkdirAll(k.config.CertDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--cert-dir: %w", err)
 	}
-	if err := os.WriteFile(certFile, pair.Cert, 0o600); err != nil {
+	// A part of one of them, as a full disk leaves it, would keep every later run from its start.
+	if err := durable.ReplaceFile(certFile, pair.Cert, 0o600); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(keyFile, pair.Key, 0o600); err != nil {
+	if err := durable.ReplaceFile(keyFile, pair.Key, 0o600); err != nil {
 		return nil, err
 	}
 	certificate, err = tls.X509KeyPair(pair.Cert, pair.Key)

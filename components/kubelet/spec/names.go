@@ -64,10 +64,18 @@ func (b *Builder) writeResolvConf(path string, pod *v1.Pod) error {
 	return writeChanged(path, r.String())
 }
 
-// writeChanged writes a file that has another content: containers that run must not see it empty for nothing.
+// writeChanged writes a file that has another content: containers that run must not see it empty for nothing. What is
+// there is written over, and cut off after that, so that a full disk leaves no less than there was.
 func writeChanged(path, text string) error {
 	if have, err := os.ReadFile(path); err == nil && string(have) == text {
 		return nil
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err = file.WriteString(text); err == nil {
+		err = file.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, file.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"quintet.dev/quintet/components/kubelet/volumes/layers"
+	"quintet.dev/quintet/internal/durable"
 )
 
 // ErrImageVolume is what the runtime interface of containers calls an image volume that can't be mounted.
@@ -60,7 +61,7 @@ func (m *Manager) MountImage(ctx context.Context, s *Source, id string) (Mounted
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Mounted{}, err
 	}
-	if err := os.WriteFile(record, []byte(id), 0o600); err != nil {
+	if err := durable.ReplaceFile(record, []byte(id), 0o600); err != nil {
 		return Mounted{}, err
 	}
 	where := Mounted{Path: dir, ReadOnly: true, Fixed: true}
