@@ -43,6 +43,28 @@ func TestNodeWithAHungEngineComesBack(t *testing.T) {
 	}).Should(BeEmpty(), "what the node has and should not have")
 }
 
+// dockerd that is killed before it notes that a container runs leaves nothing of it; what it knows as running is kept,
+// as live-restore promises.
+func TestKilledDockerdLeavesNoOrphans(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+	node := w.Node(1)
+	w.execOn(node, "sh", "-c", `echo '{"features": {"cdi": true}, "live-restore": true}' > /etc/docker/daemon.json`)
+	w.createStayingPod("kept")
+	before := w.waitReady("kept", 1)[0]
+	orphan := strings.TrimSpace(w.execOn(node, "docker", "run", "--detach", "--network=none", testImage, "serve"))
+	w.Expect(w.nodeState(node).Supervised).To(ContainElement(orphan), "a process stands for the container")
+	w.signalEngine(node, "STOP")
+	w.execOn(node, "sed", "-i", `s/"Running":true/"Running":false/`, "/var/lib/docker/containers/"+orphan+"/config.v2.json")
+	w.signalEngine(node, "KILL")
+	w.Eventually(func() []string { return w.nodeState(node).Supervised }).ShouldNot(ContainElement(orphan))
+	w.execOn(node, "docker", "rm", orphan)
+	w.createStayingPod("later")
+	w.waitReady("later", 1)
+	after := w.waitReady("kept", 1)[0]
+	w.Expect(after.Status.ContainerStatuses[0].ContainerID).To(Equal(before.Status.ContainerStatuses[0].ContainerID),
+		"the container that dockerd knows runs on")
+}
+
 // createStayingPod creates a pod that stays on a node that is not ready for as long as pods do by default (5 minutes).
 func (w *world) createStayingPod(name string) {
 	w.t.Helper()

@@ -92,12 +92,11 @@ func (w *world) restartPodOf(random *rand.Rand, app string) {
 	_ = w.client.CoreV1().Pods(space).Delete(w.t.Context(), pod.Name, metav1.DeleteOptions{}) // it may be gone by now
 }
 
-// strike kills something of a node. dockerd alone is not drawn: where it dies while it starts a container, it does not
-// know of it afterwards, and leaves its process.
+// strike kills something of a node.
 func (w *world) strike(random *rand.Rand) {
 	w.t.Helper()
 	node := w.Node(1 + random.IntN(2))
-	what := []string{"kubelet", "kubelet", "kubelet", "containerd", "restart", "kill"}[random.IntN(6)]
+	what := []string{"kubelet", "kubelet", "kubelet", "dockerd", "containerd", "restart", "kill"}[random.IntN(7)]
 	w.t.Logf("%s of %s", what, node.Name())
 	switch what {
 	case "restart":

@@ -109,7 +109,9 @@ func boot(ctx context.Context, kubeletArgs []string, joining *join.Node) error {
 	if err := engine.startAhead(ctx, supervisor, engineLog); err != nil {
 		return err
 	}
-	if err := supervisor.add(service{name: engine.name, argv: engine.argv, output: engineLog}); err != nil {
+	if err := supervisor.add(service{
+		name: engine.name, argv: engine.argv, output: engineLog, beforeRestart: engine.beforeRestart,
+	}); err != nil {
 		return err
 	}
 	if err := engine.wait(ctx, engineReadyAfter); err != nil {

@@ -78,9 +78,12 @@ func enableIPv6(conf string) error {
 	return nil
 }
 
-// ctr is a command line of containerd's client.
-func ctr(args ...string) []string {
-	return append([]string{"ctr", "--address=" + containerdSocket, "--namespace=" + criNamespace}, args...)
+// ctr is a command line of containerd's client, for the engine behind CRI.
+func ctr(args ...string) []string { return ctrAt(containerdSocket, criNamespace, args...) }
+
+// ctrAt is a command line of containerd's client.
+func ctrAt(socket, namespace string, args ...string) []string {
+	return append([]string{"ctr", "--address=" + socket, "--namespace=" + namespace}, args...)
 }
 
 // importing is the command line that imports an archive, for this machine's platform only. "-" is standard input.
@@ -88,17 +91,23 @@ func importing(archive string) []string { return ctr("images", "import", archive
 
 // run runs a command to its end.
 func (r *reaper) run(ctx context.Context, argv ...string) error {
+	_, err := r.output(ctx, argv...)
+	return err
+}
+
+// output runs a command to its end, and returns what it writes, errors included.
+func (r *reaper) output(ctx context.Context, argv ...string) (string, error) {
 	var output bytes.Buffer
 	reading, writing, err := os.Pipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer reading.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = writing, writing
 	process, done, err := r.start(cmd)
 	if err = errors.Join(err, writing.Close()); err != nil {
-		return err
+		return "", err
 	}
 	read := make(chan error, 1)
 	go func() {
@@ -111,15 +120,15 @@ func (r *reaper) run(ctx context.Context, argv ...string) error {
 	case <-ctx.Done():
 		_ = process.Kill()
 		<-done
-		return ctx.Err()
+		return "", ctx.Err()
 	}
 	if err := <-read; err != nil {
-		return err
+		return "", err
 	}
 	if exit != (exitStatus{}) {
-		return fmt.Errorf("%s (code %d): %s", argv[0], exit.Code, strings.TrimSpace(output.String()))
+		return "", fmt.Errorf("%s (code %d): %s", argv[0], exit.Code, strings.TrimSpace(output.String()))
 	}
-	return nil
+	return output.String(), nil
 }
 
 // containerdSettings are what its configuration depends on.

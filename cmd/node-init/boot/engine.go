@@ -26,6 +26,8 @@ type engine struct {
 	// ahead is what must listen on a socket before the engine is started; nil for nothing.
 	ahead  []string
 	socket string
+	// beforeRestart is what the engine needs before it is started again; nil for nothing.
+	beforeRestart func(ctx context.Context) error
 }
 
 // startAhead starts what the engine needs, and returns when that listens.
@@ -49,10 +51,10 @@ func newEngine(reaper *reaper, kubeletArgs []string) (engine, error) {
 	if cri {
 		return containerd(reaper, kubeletArgs)
 	}
-	return docker()
+	return docker(reaper)
 }
 
-func docker() (engine, error) {
+func docker(reaper *reaper) (engine, error) {
 	// Files of an engine that was killed with the node; it would refuse to start with them.
 	for _, stale := range []string{"/var/run/docker.pid", "/var/run/docker/containerd/containerd.pid"} {
 		_ = os.Remove(stale)
@@ -66,15 +68,20 @@ func docker() (engine, error) {
 	}
 	var ahead []string
 	var socket string
+	var beforeRestart func(ctx context.Context) error
 	if !ownPlaces(argv) {
 		if ahead, socket, err = dockersContainerd(); err != nil {
 			return engine{}, err
 		}
 		argv = append(argv, "--containerd="+socket)
+		beforeRestart = (&orphanKiller{
+			run: reaper.output, socket: socket, namespace: dockerNamespace(argv),
+			containers: filepath.Join(dockerData, "containers"),
+		}).killOrphans
 	}
 	client := engineClient(dockerSocket)
 	return engine{
-		ahead: ahead, socket: socket,
+		ahead: ahead, socket: socket, beforeRestart: beforeRestart,
 		name: "dockerd", log: dockerLog, argv: argv, authorities: dockerAuthorities, loaded: loadedDir,
 		ready: func(ctx context.Context) error { return ping(ctx, client) },
 		load:  func(ctx context.Context, archive string) error { return loadImage(ctx, client, archive) },

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ const (
 	steadyAfter = 10 * time.Second
 	// stopGrace is what a service gets between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
+	// restartPreparation bounds what is done before a service is started again.
+	restartPreparation = 15 * time.Second
 )
 
 // service is one supervised program. output is not closed.
@@ -24,6 +27,9 @@ type service struct {
 	name   string
 	argv   []string
 	output *os.File
+	// beforeRestart is called before each start but the first; nil for nothing. The service is started when it returns,
+	// which it does soon after ctx has ended.
+	beforeRestart func(ctx context.Context) error
 }
 
 // supervisor keeps services running. It is safe for concurrent use.
@@ -162,7 +168,7 @@ func (u *unit) keep(r *reaper, quit <-chan ending, ended chan<- struct{}) {
 	backoff := restartBackoffMin
 	for {
 		began := time.Now()
-		if !u.runOnce(r, quit) {
+		if !u.prepareRestart(quit) || !u.runOnce(r, quit) {
 			return
 		}
 		if time.Since(began) > steadyAfter {
@@ -174,6 +180,32 @@ func (u *unit) keep(r *reaper, quit <-chan ending, ended chan<- struct{}) {
 		case <-time.After(backoff):
 		}
 		backoff = min(2*backoff, restartBackoffMax)
+	}
+}
+
+// prepareRestart does what comes before a restart, and tells whether the service should run. A failure is no reason not
+// to.
+func (u *unit) prepareRestart(quit <-chan ending) bool {
+	u.mu.Lock()
+	first := u.starts == 0
+	u.mu.Unlock()
+	if first || u.beforeRestart == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restartPreparation)
+	defer cancel()
+	prepared := make(chan error, 1)
+	go func() { prepared <- u.beforeRestart(ctx) }()
+	select {
+	case err := <-prepared:
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "node-init: service %s: before its restart: %v\n", u.name, err)
+		}
+		return true
+	case <-quit:
+		cancel()
+		<-prepared
+		return false
 	}
 }
 
