@@ -5,7 +5,9 @@ SHELL := bash
 
 # One setting for programs and tests, so that they share Go's build cache: a clean checkout compiles everything once.
 export CGO_ENABLED ?= 0
-export GOFLAGS ?= -trimpath -buildvcs=false
+# grpcnotrace: without gRPC's pages for people to read, whose templates call methods by name, the linker may drop
+# methods that nothing calls: a third of the code and constants of the kubelet (62 → 41 MB).
+export GOFLAGS ?= -trimpath -buildvcs=false -tags=grpcnotrace
 # Docker is on this machine also where a container's marks (/.dockerenv) make Testcontainers think otherwise.
 export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 

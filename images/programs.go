@@ -101,7 +101,7 @@ func (s Source) build(ctx context.Context, programs []string, server target, int
 		if place == "." {
 			flags += stamps
 		}
-		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", flags,
+		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags=grpcnotrace", "-ldflags", flags,
 			"-o", into + string(filepath.Separator)}, packages...)
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = s.dirs[place]

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 	"k8s.io/klog/v2"
 
@@ -43,7 +42,7 @@ func (e *Engine) Logs(ctx context.Context, id string, options runtime.LogOptions
 		}
 		_, err = io.Copy(stdout, stream)
 	} else {
-		_, err = stdcopy.StdCopy(orDiscard(stdout), orDiscard(stderr), stream)
+		err = demultiplex(orDiscard(stdout), orDiscard(stderr), stream)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -206,7 +205,7 @@ func connect(ctx context.Context, stream *client.HijackedResponse, options runti
 	if options.TTY {
 		_, err = io.Copy(orDiscard(options.Stdout), stream.Reader)
 	} else {
-		_, err = stdcopy.StdCopy(orDiscard(options.Stdout), orDiscard(options.Stderr), stream.Reader)
+		err = demultiplex(orDiscard(options.Stdout), orDiscard(options.Stderr), stream.Reader)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
