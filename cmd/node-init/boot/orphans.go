@@ -30,6 +30,9 @@ type orphanKiller struct {
 
 // killOrphans ends and removes the orphans, and returns when containerd has none. It must not run while dockerd does.
 func (k *orphanKiller) killOrphans(ctx context.Context) error {
+	if _, err := os.Stat(k.containers); errors.Is(err, fs.ErrNotExist) {
+		return nil // dockerd's configuration file has it keep its state elsewhere: what it knows can't be told
+	}
 	var last error
 	for {
 		left, err := k.pass(ctx)

@@ -59,7 +59,7 @@ func TestRunningContainers(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := runningContainers(filepath.Join(dir, "none")); err == nil {
-		t.Error("dockerd without state: no error, so that all containers are orphans")
+		t.Error("no state: no error, so that all containers are orphans")
 	}
 }
 
@@ -135,10 +135,9 @@ func TestOrphansAreKilled(t *testing.T) {
 // TestKillingOrphansIsBounded: what can't be done does not keep dockerd down.
 func TestKillingOrphansIsBounded(t *testing.T) {
 	for name, breaks := range map[string]func(k *orphanKiller, f *fakeContainerd){
-		"a task that stays":     func(_ *orphanKiller, f *fakeContainerd) { f.stuck[containerID("b")] = true },
-		"containerd is down":    func(k *orphanKiller, _ *fakeContainerd) { k.socket += ".none" },
-		"dockerd has no state":  func(k *orphanKiller, _ *fakeContainerd) { k.containers += "/none" },
-		"containerd's is silly": func(k *orphanKiller, _ *fakeContainerd) { k.run = failingRun },
+		"a task that stays":       func(_ *orphanKiller, f *fakeContainerd) { f.stuck[containerID("b")] = true },
+		"containerd is down":      func(k *orphanKiller, _ *fakeContainerd) { k.socket += ".none" },
+		"containerd gives errors": func(k *orphanKiller, _ *fakeContainerd) { k.run = failingRun },
 	} {
 		k, fake := killer(t)
 		breaks(k, fake)
@@ -150,6 +149,15 @@ func TestKillingOrphansIsBounded(t *testing.T) {
 		if !fake.tasks[containerID("a")] {
 			t.Errorf("%s: a container that dockerd knows as running was killed", name)
 		}
+	}
+}
+
+// TestNoOrphansWithoutState: where dockerd keeps its state elsewhere, nothing is killed, and nothing waited for.
+func TestNoOrphansWithoutState(t *testing.T) {
+	k, fake := killer(t)
+	k.containers += "/none"
+	if err := k.killOrphans(t.Context()); err != nil || len(fake.tasks) != 2 {
+		t.Errorf("%v, tasks %v", err, fake.tasks)
 	}
 }
 

@@ -167,8 +167,11 @@ func (u *unit) keep(r *reaper, quit <-chan ending, ended chan<- struct{}) {
 	defer close(ended)
 	backoff := restartBackoffMin
 	for {
+		if !u.prepareRestart(quit) {
+			return
+		}
 		began := time.Now()
-		if !u.prepareRestart(quit) || !u.runOnce(r, quit) {
+		if !u.runOnce(r, quit) {
 			return
 		}
 		if time.Since(began) > steadyAfter {
