@@ -3,8 +3,6 @@
 package cgroups
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,22 +63,4 @@ func (t Tree) Parent(uid types.UID, class v1.PodQOSClass) string {
 	}
 	parts = append(parts, "pod"+string(uid))
 	return filepath.Join(append([]string{"/", t.Root}, parts...)...)
-}
-
-// Remove deletes the control groups of a pod that has no containers any more, whatever its class was: of one that
-// left the API that is not known.
-func (t Tree) Remove(uid types.UID) error {
-	if t.Mount == "" || uid == "" {
-		return nil
-	}
-	var failures []error
-	for _, hierarchy := range t.hierarchies() {
-		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
-			if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil &&
-				!errors.Is(err, fs.ErrNotExist) {
-				failures = append(failures, err)
-			}
-		}
-	}
-	return errors.Join(failures...)
 }
