@@ -29,7 +29,10 @@ func TestSwapMatrix(t *testing.T) {
 func testSwapMatrix(t *testing.T, name string, flags ...string) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	args := append([]string{"matrix", "--name", name, "--report", dir, "--swap", "kube-scheduler=../bin/pause",
+	built, err := buildPrograms(t, "../cmd/pause")
+	g.Expect(err).NotTo(HaveOccurred())
+	args := append([]string{"matrix", "--name", name, "--report", dir,
+		"--swap", "kube-scheduler=" + filepath.Join(built, "pause"),
 		"--filter", "^(api/crud|scheduling/node-selector)$", "--case-timeout", "20s"}, flags...)
 	cmd := exec.CommandContext(t.Context(), "../bin/quintet", args...)
 	out, err := cmd.CombinedOutput()
