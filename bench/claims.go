@@ -191,7 +191,8 @@ func offerVolumes(ctx context.Context, c *hollowCluster, o Options) error {
 	if err := each(ctx, o.Clients, len(names), func(ctx context.Context, _, i int) error {
 		_, err := storage.CSINodes().Create(ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: names[i]},
 			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: claimDriver, NodeID: names[i],
-				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](2 * claimRoom)}}}}}, metav1.CreateOptions{})
+				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](2 * claimRoom)}}}}},
+			metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return err

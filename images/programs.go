@@ -101,8 +101,8 @@ func (s Source) build(ctx context.Context, programs []string, server target, int
 		if place == "." {
 			flags += stamps
 		}
-		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags=grpcnotrace", "-ldflags", flags,
-			"-o", into + string(filepath.Separator)}, packages...)
+		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags=grpcnotrace",
+			"-ldflags", flags, "-o", into + string(filepath.Separator)}, packages...)
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = s.dirs[place]
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+server.os, "GOARCH="+server.arch, "GOFLAGS=", "GOWORK=off")

