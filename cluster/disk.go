@@ -30,12 +30,12 @@ func WithDiskSize(bytes int64) Option {
 	}
 }
 
-// WithNodeDisk gives each node a disk of its own of so many bytes, at least 1 GiB, for images, containers, emptyDirs and
-// all else that the kubelet keeps. What the engine writes down for itself, Docker's log files among it, and the volumes
-// of the default StorageClass lie on the machine's. The node declares it as its ephemeral storage and evicts pods by
-// Kubernetes' own thresholds, where nodes that share the machine's disk evict none for it; Cluster.FillDisk can fill it.
-// The disk lies in the memory of the Docker engine's machine, so that what pods write counts against their memory
-// limits, and outlives restarts of the node.
+// WithNodeDisk gives each node a disk of its own of so many bytes, at least 1 GiB, for images, containers, emptyDirs
+// and all else that the kubelet keeps. What the engine writes down for itself, Docker's log files among it, and the
+// volumes of the default StorageClass lie on the machine's. The node declares it as its ephemeral storage and evicts
+// pods by Kubernetes' own thresholds, where nodes that share the machine's disk evict none for it; Cluster.FillDisk can
+// fill it. The disk lies in the memory of the Docker engine's machine, so that what pods write counts against their
+// memory limits, and outlives restarts of the node.
 func WithNodeDisk(bytes int64) Option {
 	return func(c *config) error {
 		if bytes < leastNodeDisk {

@@ -85,8 +85,8 @@ func (c *Cluster) Lose(ctx context.Context, m *Member, part float64) (Heal, erro
 	return c.disturb(ctx, m, "lose packets of "+m.name, fmt.Sprintf("--loss=%g", part))
 }
 
-// FillDisk leaves free bytes of the disk that an etcd member has by WithDiskSize, or a node by WithNodeDisk, until it is
-// healed. Others have the machine's disk, which is not filled.
+// FillDisk leaves free bytes of the disk that an etcd member has by WithDiskSize, or a node by WithNodeDisk, until it
+// is healed. Others have the machine's disk, which is not filled.
 func (c *Cluster) FillDisk(ctx context.Context, m *Member, free int64) (Heal, error) {
 	what := "fill the disk of " + m.name
 	if m.missing != nil {

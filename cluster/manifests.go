@@ -86,7 +86,8 @@ func readAll(paths []string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// waitersAtOnce bounds how many objects are waited for at a time: each is read, with what it depends on, again and again.
+// waitersAtOnce bounds how many objects are waited for at a time: each is read, with what it depends on, again and
+// again.
 const waitersAtOnce = 8
 
 func (s *start) applyManifests(ctx context.Context) error {

@@ -54,7 +54,13 @@ func TestKilledDockerdLeavesNoOrphans(t *testing.T) {
 	orphan := strings.TrimSpace(w.execOn(node, "docker", "run", "--detach", "--network=none", testImage, "serve"))
 	w.Expect(w.nodeState(node).Supervised).To(ContainElement(orphan), "a process stands for the container")
 	w.signalEngine(node, "STOP")
-	w.execOn(node, "sed", "-i", `s/"Running":true/"Running":false/`, "/var/lib/docker/containers/"+orphan+"/config.v2.json")
+	w.execOn(
+		node,
+		"sed",
+		"-i",
+		`s/"Running":true/"Running":false/`,
+		"/var/lib/docker/containers/"+orphan+"/config.v2.json",
+	)
 	w.signalEngine(node, "KILL")
 	w.Eventually(func() []string { return w.nodeState(node).Supervised }).ShouldNot(ContainElement(orphan))
 	w.execOn(node, "docker", "rm", orphan)

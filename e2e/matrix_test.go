@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/conformance/report"
 )
 
-// TestSwapMatrix swaps the scheduler for a program that does nothing, in containers and in process: the matrix shows that
-// it breaks the scheduler's case and no other, and nothing of its cells is left.
+// TestSwapMatrix swaps the scheduler for a program that does nothing, in containers and in process: the matrix shows
+// that it breaks the scheduler's case and no other, and nothing of its cells is left.
 func TestSwapMatrix(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"containers": {"--without", "coredns", "--nodes", "0"},

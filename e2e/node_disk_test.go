@@ -14,8 +14,8 @@ import (
 	"quintet.dev/quintet/cluster"
 )
 
-// TestFullNodeDisk: a node with a disk of its own declares it, evicts the pod that fills it and no other, outlives a disk
-// that is full to the last byte, and runs pods again when there is room
+// TestFullNodeDisk: a node with a disk of its own declares it, evicts the pod that fills it and no other, outlives a
+// disk that is full to the last byte, and runs pods again when there is room
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
 func TestFullNodeDisk(t *testing.T) {
 	const size = 1 << 30

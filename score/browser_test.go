@@ -176,8 +176,11 @@ func TestPageInABrowser(t *testing.T) {
 	b := opened(t, "file://"+file)
 	b.wait(t, `document.readyState === "complete" && document.querySelectorAll(".row").length > 0`)
 	set := func(id, value string) string {
-		return fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event("change")); return e.value })(document.getElementById(%q))`,
-			value, id)
+		return fmt.Sprintf(
+			`(e => { e.value = %q; e.dispatchEvent(new Event("change")); return e.value })(document.getElementById(%q))`,
+			value,
+			id,
+		)
 	}
 	for _, c := range []struct{ do, look, want string }{
 		{"", `document.getElementById("shown").textContent`, "5001 of 5001 entries"},

@@ -252,7 +252,10 @@ func TestCustomResourceSubresources(t *testing.T) {
 func TestCustomResourceApplyOfReplicas(t *testing.T) {
 	f := startCustom(t)
 	for _, replicas := range []int64{2, 3} { // one creates, one changes
-		patch := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red","replicas":%d}}`, replicas)
+		patch := fmt.Sprintf(
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red","replicas":%d}}`,
+			replicas,
+		)
 		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, []byte(patch),
 			metav1.PatchOptions{FieldManager: "m"})
 		if err != nil {

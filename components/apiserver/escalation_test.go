@@ -57,7 +57,12 @@ func TestEscalation(t *testing.T) {
 	}
 	const root = "/apis/rbac.authorization.k8s.io/v1/"
 	body := func(kind, name, resource string) string {
-		return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":[%q],"verbs":["get"]}]}`, kind, name, resource)
+		return fmt.Sprintf(
+			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":[%q],"verbs":["get"]}]}`,
+			kind,
+			name,
+			resource,
+		)
 	}
 	const refused = "is attempting to grant RBAC permissions not currently held:\n" +
 		`{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`

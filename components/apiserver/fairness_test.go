@@ -201,7 +201,9 @@ func TestFairnessQueues(t *testing.T) {
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("the next: %d %v", resp.StatusCode, resp.Header)
 	}
-	if !shows(`apiserver_flowcontrol_rejected_requests_total{flow_schema="alice",priority_level="alice",reason="queue-full"}`) {
+	if !shows(
+		`apiserver_flowcontrol_rejected_requests_total{flow_schema="alice",priority_level="alice",reason="queue-full"}`,
+	) {
 		t.Error("the refusal isn't counted")
 	}
 	if _, err := admin.CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); err != nil {

@@ -91,8 +91,10 @@ func TestWhatTheServerMakesIsItsOwn(t *testing.T) {
 		t.Errorf("namespace: %s", got)
 	}
 	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "cluster-admin", get)
-	if got := booked(role,
-		err); got != `kube-apiserver Update rbac.authorization.k8s.io/v1 {"f:metadata":{"f:annotations":{".":{},"f:rbac.authorization.kubernetes.io/autoupdate":{}},"f:labels":{".":{},"f:kubernetes.io/bootstrapping":{}}},"f:rules":{}}` {
+	if got := booked(
+		role,
+		err,
+	); got != `kube-apiserver Update rbac.authorization.k8s.io/v1 {"f:metadata":{"f:annotations":{".":{},"f:rbac.authorization.kubernetes.io/autoupdate":{}},"f:labels":{".":{},"f:kubernetes.io/bootstrapping":{}}},"f:rules":{}}` {
 		t.Errorf("role: %s", got)
 	}
 	level, err := client.FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), "exempt", get)

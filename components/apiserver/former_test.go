@@ -125,7 +125,9 @@ func TestWebhookAnswersInFormerVersion(t *testing.T) {
 	f, h := start(t), newHooks(t)
 	h.answer["former"] = func(_ *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		r.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
-		r.Patch = []byte(`[{"op":"replace","path":"/apiVersion","value":"extensions/v1beta1"},{"op":"add","path":"/spec/rollbackTo","value":{"revision":4}}]`)
+		r.Patch = []byte(
+			`[{"op":"replace","path":"/apiVersion","value":"extensions/v1beta1"},{"op":"add","path":"/spec/rollbackTo","value":{"revision":4}}]`,
+		)
 	}
 	client := f.client(t)
 	installMutating(t, client, mutating("former", h.at("former"), "deployments"))

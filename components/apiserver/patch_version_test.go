@@ -54,7 +54,8 @@ func TestPatchNamesAnotherVersion(t *testing.T) {
 	}
 	code, message, _ := f.raw(t, "PATCH", path+"?fieldValidation=Strict", string(types.MergePatchType),
 		`{"apiVersion":""}`)
-	if want := `strict decoding error: unknown field "metadata", unknown field "spec", unknown field "status"`; code != 422 || !strings.HasSuffix(message, want) {
+	if want := `strict decoding error: unknown field "metadata", unknown field "spec", unknown field "status"`; code != 422 ||
+		!strings.HasSuffix(message, want) {
 		t.Errorf("%d %s, want %s", code, message, want)
 	}
 	// autoscaling/v1 knows nothing of metrics, and gives an object without any the one that it knows.
@@ -99,7 +100,10 @@ func TestWhiteSpaceAndVersions(t *testing.T) {
 	for _, m := range c.ManagedFields {
 		got = append(got, m.Manager+" "+m.APIVersion+" "+m.FieldsV1.String())
 	}
-	if want := `b resource.k8s.io/v1beta2 {"f:spec":{"f:config":{}}}, a resource.k8s.io/v1 {"f:spec":{"f:config":{}}}`; strings.Join(got, ", ") != want {
+	if want := `b resource.k8s.io/v1beta2 {"f:spec":{"f:config":{}}}, a resource.k8s.io/v1 {"f:spec":{"f:config":{}}}`; strings.Join(
+		got,
+		", ",
+	) != want {
 		t.Errorf("managed fields %s, want %s", strings.Join(got, ", "), want)
 	}
 }

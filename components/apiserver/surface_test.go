@@ -105,7 +105,10 @@ func TestSurfaceOfCustomResources(t *testing.T) {
 		t.Errorf("list: %s", list)
 	}
 	_, resources, _ := f.raw(t, "GET", "/apis/example.com/v1", "", "")
-	if want := `"verbs":["delete","deletecollection","get","list","patch","create","update","watch"]`; !strings.Contains(resources, want) {
+	if want := `"verbs":["delete","deletecollection","get","list","patch","create","update","watch"]`; !strings.Contains(
+		resources,
+		want,
+	) {
 		t.Errorf("resources: %s", resources)
 	}
 	if status, scale := strings.Index(resources, "widgets/status"), strings.Index(resources,

@@ -24,7 +24,8 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	}
 	made.ResourceVersion, made.UID, made.ManagedFields, made.Name = "", "", nil, "e"
 	made.Annotations = map[string]string{
-		corev1.LastAppliedConfigAnnotation: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{},"name":"e","namespace":"default"},` + spec + "}\n"}
+		corev1.LastAppliedConfigAnnotation: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{},"name":"e","namespace":"default"},` + spec + "}\n",
+	}
 	made, err = deployments.Create(t.Context(), made, metav1.CreateOptions{FieldManager: "kubectl-client-side-apply"})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,8 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rewritten := kubectl.Annotations[corev1.LastAppliedConfigAnnotation] != other.Annotations[corev1.LastAppliedConfigAnnotation]
+	const name = corev1.LastAppliedConfigAnnotation
+	rewritten := kubectl.Annotations[name] != other.Annotations[name]
 	if rewritten != (kubectl.Generation != other.Generation) {
 		t.Errorf("generation %d over %d, annotation rewritten: %v", kubectl.Generation, other.Generation, rewritten)
 	}

@@ -7,8 +7,8 @@
 //     and before the node's address replaces its source.
 //   - The node and its pods always reach each other, whichever address of the node they use; other nodes are matched
 //     by their addresses. Pods in their node's network are never isolated, and no selector of peers selects them.
-//   - A connection is matched when it begins. Those that are older than a policy go on, and so does a UDP exchange whose
-//     packets follow closely, until the pod ends.
+//   - A connection is matched when it begins. Those that are older than a policy go on, and so does a UDP exchange
+//     whose packets follow closely, until the pod ends.
 //   - Protocols without ports, such as ICMP, pass only rules without ports. ICMP errors of an allowed connection pass.
 //   - A terminating pod is isolated until it ended.
 //

@@ -21,9 +21,9 @@ import (
 // benchDevices is the number of devices and of attachable volumes of a node.
 const benchDevices = 8
 
-// BenchmarkReserve measures a decision, its reservation and assumption among 5,000 nodes, for pods that bring nothing, or
-// a claim of a volume that is provisioned for them where a driver has room, of a volume that exists on a node, or of a
-// device.
+// BenchmarkReserve measures a decision, its reservation and assumption among 5,000 nodes, for pods that bring nothing,
+// or a claim of a volume that is provisioned for them where a driver has room, of a volume that exists on a node, or of
+// a device.
 func BenchmarkReserve(b *testing.B) {
 	for name, prepare := range map[string]func(*snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod){
 		"plain": func(*snapshot.Snapshot) func(*snapshot.Snapshot, *v1.Pod) {

@@ -70,10 +70,12 @@ func BenchmarkCycle(b *testing.B) {
 }
 
 func antiAffinity() *v1.Affinity {
-	return &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
-		TopologyKey:   v1.LabelHostname,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}},
-	}}}}
+	return &v1.Affinity{
+		PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+			TopologyKey:   v1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}},
+		}}},
+	}
 }
 
 // BenchmarkMove measures how the queue passes over an event that helps none of 10,000 waiting pods.

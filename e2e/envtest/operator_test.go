@@ -73,7 +73,8 @@ func TestOperator(t *testing.T) {
 		second := site("second", "www")
 		err := w.client.Create(ctx, second)
 		w.Expect(apierrors.IsForbidden(err)).To(gomega.BeTrue(), "%v", err)
-		w.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "validate.websites.example.com" denied the request: host www belongs to default/home`)))
+		w.Expect(err).
+			To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "validate.websites.example.com" denied the request: host www belongs to default/home`)))
 
 		err = w.client.Create(ctx, site("bad", "Not a host"))
 		w.Expect(apierrors.IsInvalid(err)).To(gomega.BeTrue(), "%v", err)
@@ -117,7 +118,8 @@ func TestUsers(t *testing.T) {
 	w.Eventually(func() error { return janes.List(ctx, &operator.WebsiteList{}) }).Should(gomega.Succeed())
 	err = janes.Create(ctx, site("other", "other"))
 	w.Expect(apierrors.IsForbidden(err)).To(gomega.BeTrue(), "%v", err)
-	w.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`User "jane" cannot create resource "websites" in API group "example.com" in the namespace "default"`)))
+	w.Expect(err).
+		To(gomega.MatchError(gomega.ContainSubstring(`User "jane" cannot create resource "websites" in API group "example.com" in the namespace "default"`)))
 
 	kubectl, err := user.Kubectl()
 	w.Expect(err).NotTo(gomega.HaveOccurred())

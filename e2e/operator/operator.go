@@ -53,7 +53,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	return ctrl.NewControllerManagedBy(mgr).For(&Website{}).Owns(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&Website{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&corev1.Service{}).
 		Complete(&reconciler{Client: mgr.GetClient(), image: o.Image})
 }
 

@@ -10,8 +10,8 @@ import (
 // Suffix ends the names of files that are being written. One that a crash left may be removed.
 const Suffix = ".tmp"
 
-// ReplaceFile gives a file new contents: after a crash it has the old ones or the new ones, and no others. One writer at
-// a time may replace a file.
+// ReplaceFile gives a file new contents: after a crash it has the old ones or the new ones, and no others. One writer
+// at a time may replace a file.
 func ReplaceFile(path string, contents []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(path+Suffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {

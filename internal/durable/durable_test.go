@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReplaceFile: the file has the new contents and mode, also where a crash left a part of an earlier one, and nothing
-// is left beside it; a failure leaves the old contents.
+// TestReplaceFile: the file has the new contents and mode, also where a crash left a part of an earlier one, and
+// nothing is left beside it; a failure leaves the old contents.
 func TestReplaceFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if err := os.WriteFile(path+Suffix, []byte("a part of something longer"), 0o600); err != nil {

@@ -148,8 +148,10 @@ func TestAnyClusterIsServed(t *testing.T) {
 func TestAnyClusterIsNamed(t *testing.T) {
 	// what the suite brings along: its own names, the test image, and the device driver for tests, which any cluster can
 	// run
-	allowed := regexp.MustCompile(`QUINTET_(DEVICES|CDI_|CLAIM_)|/dev/quintet|quintet\.dev/quintet/|conformance\.quintet\.dev|quintet/testimage:dev|quintet\.invalid|` +
-		`quintet\.dev/(device|accelerator)|device\.quintet\.dev|/etc/quintet/devices`)
+	allowed := regexp.MustCompile(
+		`QUINTET_(DEVICES|CDI_|CLAIM_)|/dev/quintet|quintet\.dev/quintet/|conformance\.quintet\.dev|quintet/testimage:dev|quintet\.invalid|` +
+			`quintet\.dev/(device|accelerator)|device\.quintet\.dev|/etc/quintet/devices`,
+	)
 	for _, f := range files(t) {
 		if f.test || !within(f.dir, "conformance") {
 			continue

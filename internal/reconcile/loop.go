@@ -17,8 +17,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrStale is what a reconciliation fails with that must wait until informers have come further. The event that it waits
-// for brings it back, or else a short time does: it takes no part in the limits of failures, and is logged as expected.
+// ErrStale is what a reconciliation fails with that must wait until informers have come further. The event that it
+// waits for brings it back, or else a short time does: it takes no part in the limits of failures, and is logged as
+// expected.
 var ErrStale = errors.New("informers are behind")
 
 const staleDelay = 100 * time.Millisecond

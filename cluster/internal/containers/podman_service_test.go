@@ -14,8 +14,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// TestPodman runs the tests that need an engine on a Podman of its own, where Podman and its network are installed. They
-// run in another process, as an engine is looked for once in each.
+// TestPodman runs the tests that need an engine on a Podman of its own, where Podman and its network are installed.
+// They run in another process, as an engine is looked for once in each.
 func TestPodman(t *testing.T) {
 	podman, err := exec.LookPath("podman")
 	if err != nil || os.Getuid() != 0 {
@@ -61,9 +61,22 @@ func servePodman(t *testing.T, podman, dir, socket string) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	service := exec.CommandContext(ctx, podman, "--root", filepath.Join(dir, "root"), "--runroot", filepath.Join(dir, "run"),
-		"--tmpdir", filepath.Join(dir, "tmp"), "--network-config-dir", filepath.Join(dir, "networks"),
-		"system", "service", "--time=0", socket)
+	service := exec.CommandContext(
+		ctx,
+		podman,
+		"--root",
+		filepath.Join(dir, "root"),
+		"--runroot",
+		filepath.Join(dir, "run"),
+		"--tmpdir",
+		filepath.Join(dir, "tmp"),
+		"--network-config-dir",
+		filepath.Join(dir, "networks"),
+		"system",
+		"service",
+		"--time=0",
+		socket,
+	)
 	service.Env = append(os.Environ(), "CONTAINERS_CONF="+config)
 	var log strings.Builder
 	service.Stdout, service.Stderr = &log, &log

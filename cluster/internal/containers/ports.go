@@ -14,8 +14,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// The range of ports lies below Kubernetes' node ports and the ports that Linux gives to clients: what is free now stays
-// so, but for other servers.
+// The range of ports lies below Kubernetes' node ports and the ports that Linux gives to clients: what is free now
+// stays so, but for other servers.
 const (
 	firstPort = 20000
 	endPort   = 30000

@@ -42,8 +42,8 @@ func (c *Containers) checkResources(ctx context.Context, members []backend.Place
 	return exceeds(total, disks, backend.Resources{CPUs: answer.Info.NCPU, MemoryBytes: answer.Info.MemTotal})
 }
 
-// exceeds returns an error that tells what is given beyond what the machine has, nil if nothing is. disks, in bytes, lie
-// in its memory.
+// exceeds returns an error that tells what is given beyond what the machine has, nil if nothing is. disks, in bytes,
+// lie in its memory.
 func exceeds(total backend.Resources, disks int64, machine backend.Resources) error {
 	const remedy = "give nodes less, or allow it with WithOvercommit (`quintet up --overcommit`)"
 	if disks > machine.MemoryBytes {

@@ -77,7 +77,8 @@ The exit code is the command's.`,
 	return cmd
 }
 
-// disturbedKubeconfig names the variable by which quintet kubectl, within a command of quintet faults, finds the cluster.
+// disturbedKubeconfig names the variable by which quintet kubectl, within a command of quintet faults, finds the
+// cluster.
 const disturbedKubeconfig = "QUINTET_FAULTS_KUBECONFIG"
 
 func readPlan(file string) (faults.Plan, error) {

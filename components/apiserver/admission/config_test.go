@@ -174,12 +174,15 @@ func TestOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Split("AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
-		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,ImagePolicyWebhook,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
-		"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,PodGroupProtection,OwnerReferencesPermissionEnforcement,"+
-		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,ClusterTrustBundleAttest,CertificateSubjectRestriction,DefaultIngressClass,"+
-		"DenyServiceExternalIPs,PodTopologyLabels,PodGroupWorkloadExists,NodeDeclaredFeatureValidator,JobValidation,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
-		"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny", ",")
+	want := strings.Split(
+		"AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
+			"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,ImagePolicyWebhook,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
+			"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,PodGroupProtection,OwnerReferencesPermissionEnforcement,"+
+			"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,ClusterTrustBundleAttest,CertificateSubjectRestriction,DefaultIngressClass,"+
+			"DenyServiceExternalIPs,PodTopologyLabels,PodGroupWorkloadExists,NodeDeclaredFeatureValidator,JobValidation,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
+			"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny",
+		",",
+	)
 	if got := c.Plugins(); !slices.Equal(got, want) {
 		t.Errorf("order\n%v, want\n%v", got, want)
 	}

@@ -565,9 +565,13 @@ func TestDocuments(t *testing.T) {
 }
 
 func FuzzPathsIn(f *testing.F) {
-	f.Add([]byte(`{"paths":{"apis/zoo.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/zoo.example.com/v1?hash=1"}}}`))
+	f.Add(
+		[]byte(`{"paths":{"apis/zoo.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/zoo.example.com/v1?hash=1"}}}`),
+	)
 	f.Add([]byte(`{"paths":{"apis/zoo.example.com":{"serverRelativeURL":"//evil/openapi/v3/apis/zoo.example.com"}}}`))
-	f.Add([]byte(`{"paths":{"apis/zoo.example.com/v1":{"serverRelativeURL":"/openapi/v3/../../apis/zoo.example.com/v1"}}}`))
+	f.Add(
+		[]byte(`{"paths":{"apis/zoo.example.com/v1":{"serverRelativeURL":"/openapi/v3/../../apis/zoo.example.com/v1"}}}`),
+	)
 	f.Add([]byte(`{"paths":null}`))
 	f.Add([]byte(`[`))
 	to := route{remote: &remote{spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1"}}}

@@ -102,8 +102,8 @@ func (c *Cache) instead(of *behindError, err error) {
 	}
 }
 
-// CatchUp waits until the caches are as new as the store is now, but no longer than readers do: a watch that stands still
-// is no reason to fail.
+// CatchUp waits until the caches are as new as the store is now, but no longer than readers do: a watch that stands
+// still is no reason to fail.
 func (s *Set) CatchUp(ctx context.Context) error {
 	revision, err := s.revisionCoalescer.current(ctx)
 	if err != nil {

@@ -103,7 +103,8 @@ func TestOneAtTheFuture(t *testing.T) {
 	}
 }
 
-// TestCatchUp: what was written past the cache is there afterwards; a watch that stands still is not waited for for good.
+// TestCatchUp: what was written past the cache is there afterwards; a watch that stands still is not waited for for
+// good.
 func TestCatchUp(t *testing.T) {
 	f := start(t, memory.New(nil), Config{})
 	f.create("a", "x", "")

@@ -65,12 +65,18 @@ func TestChain(t *testing.T) {
 		text string
 	}{
 		"served": {"/api/v1/namespaces/x/pods/p", 200, "ok"},
-		"forbidden": {"/api/v1/namespaces/x/secrets/s", 403,
-			`secrets \"s\" is forbidden: User \"alice\" cannot get resource \"secrets\" in API group \"\" in the namespace \"x\"`},
+		"forbidden": {
+			"/api/v1/namespaces/x/secrets/s",
+			403,
+			`secrets \"s\" is forbidden: User \"alice\" cannot get resource \"secrets\" in API group \"\" in the namespace \"x\"`,
+		},
 		"no path":     {"/nothing", 404, "404 page not found"},
 		"bad timeout": {"/api/v1/pods?timeout=soon", 400, "invalid timeout specified"},
-		"metrics": {"/metrics", 200,
-			`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`},
+		"metrics": {
+			"/metrics",
+			200,
+			`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`,
+		},
 	}
 	for _, name := range []string{"served", "forbidden", "no path", "bad timeout", "metrics"} {
 		c := cases[name]

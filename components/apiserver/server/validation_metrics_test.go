@@ -76,7 +76,13 @@ func TestAbortsOfAnything(t *testing.T) {
 			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	})
 	aborts := func(group, resource, scope, version string) string {
-		prefix := fmt.Sprintf(`apiserver_request_aborts_total{group=%q,resource=%q,scope=%q,subresource="",verb="GET",version=%q} `, group, resource, scope, version)
+		prefix := fmt.Sprintf(
+			`apiserver_request_aborts_total{group=%q,resource=%q,scope=%q,subresource="",verb="GET",version=%q} `,
+			group,
+			resource,
+			scope,
+			version,
+		)
 		for line := range strings.Lines(ask(s, http.MethodGet, "/metrics").Body.String()) {
 			if n, ok := strings.CutPrefix(line, prefix); ok {
 				return strings.TrimSpace(n)

@@ -148,7 +148,9 @@ func TestNeedsVolumes(t *testing.T) {
 	ended, leaving := pod("p", "n"), pod("p", "n")
 	ended.Status.Phase = v1.PodSucceeded
 	leaving.DeletionTimestamp = &metav1.Time{}
-	leaving.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+	leaving.Status.ContainerStatuses = []v1.ContainerStatus{
+		{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+	}
 	stopped := leaving.DeepCopy()
 	stopped.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	keeps := node("n", true)

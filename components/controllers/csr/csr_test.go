@@ -142,7 +142,9 @@ func TestStale(t *testing.T) {
 	now := time.Unix(1000000, 0)
 	csr := func(age time.Duration, certificate string, decided certificates.RequestConditionType,
 		since time.Duration) *certificates.CertificateSigningRequest {
-		c := &certificates.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		c := &certificates.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		}
 		c.Status.Certificate = []byte(certificate)
 		if decided != "" {
 			c.Status.Conditions = []certificates.CertificateSigningRequestCondition{{Type: decided,

@@ -73,7 +73,9 @@ func pin(spec *v1.PodSpec, node string) {
 	}
 	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if *required == nil || len((*required).NodeSelectorTerms) == 0 {
-		*required = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{byName}}}}
+		*required = &v1.NodeSelector{
+			NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{byName}}},
+		}
 		return
 	}
 	for i := range (*required).NodeSelectorTerms {

@@ -93,11 +93,13 @@ func TestEvaluate(t *testing.T) {
 func shown(t *testing.T, s autoscaling.MetricStatus) string {
 	t.Helper()
 	current := map[autoscaling.MetricSourceType]func() autoscaling.MetricValueStatus{
-		autoscaling.ResourceMetricSourceType:          func() autoscaling.MetricValueStatus { return s.Resource.Current },
-		autoscaling.ContainerResourceMetricSourceType: func() autoscaling.MetricValueStatus { return s.ContainerResource.Current },
-		autoscaling.PodsMetricSourceType:              func() autoscaling.MetricValueStatus { return s.Pods.Current },
-		autoscaling.ObjectMetricSourceType:            func() autoscaling.MetricValueStatus { return s.Object.Current },
-		autoscaling.ExternalMetricSourceType:          func() autoscaling.MetricValueStatus { return s.External.Current },
+		autoscaling.ResourceMetricSourceType: func() autoscaling.MetricValueStatus { return s.Resource.Current },
+		autoscaling.ContainerResourceMetricSourceType: func() autoscaling.MetricValueStatus {
+			return s.ContainerResource.Current
+		},
+		autoscaling.PodsMetricSourceType:     func() autoscaling.MetricValueStatus { return s.Pods.Current },
+		autoscaling.ObjectMetricSourceType:   func() autoscaling.MetricValueStatus { return s.Object.Current },
+		autoscaling.ExternalMetricSourceType: func() autoscaling.MetricValueStatus { return s.External.Current },
 	}[s.Type]()
 	switch {
 	case current.AverageUtilization != nil:

@@ -92,7 +92,9 @@ func (w *world) live() {
 		if pod.Status.Phase != v1.PodRunning || w.random.IntN(3) == 0 {
 			continue
 		}
-		ended := v1.ContainerStatus{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(w.now)}}}
+		ended := v1.ContainerStatus{
+			State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(w.now)}},
+		}
 		switch {
 		case pod.DeletionTimestamp != nil || w.fails(w, pod):
 			pod.Status.Phase = v1.PodFailed

@@ -69,7 +69,9 @@ func configuration(p *admission.ValidatingAdmissionPolicy,
 	warnings []admission.ExpressionWarning) *applyadmission.ValidatingAdmissionPolicyApplyConfiguration {
 	typeChecking := applyadmission.TypeChecking()
 	for _, w := range warnings {
-		typeChecking.WithExpressionWarnings(applyadmission.ExpressionWarning().WithFieldRef(w.FieldRef).WithWarning(w.Warning))
+		typeChecking.WithExpressionWarnings(
+			applyadmission.ExpressionWarning().WithFieldRef(w.FieldRef).WithWarning(w.Warning),
+		)
 	}
 	return applyadmission.ValidatingAdmissionPolicy(p.Name).WithStatus(applyadmission.ValidatingAdmissionPolicyStatus().
 		WithObservedGeneration(p.Generation).

@@ -197,7 +197,9 @@ func TestWhatIsCountedAnew(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = c.Run(ctx) // ends its queues
-	claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{Resources: v1.VolumeResourceRequirements{Requests: list("storage", "2Gi")}}}
+	claim := &v1.PersistentVolumeClaim{
+		Spec: v1.PersistentVolumeClaimSpec{Resources: v1.VolumeResourceRequirements{Requests: list("storage", "2Gi")}},
+	}
 	service := &v1.Service{Spec: v1.ServiceSpec{Type: v1.ServiceTypeNodePort, Ports: []v1.ServicePort{{Port: 1}}}}
 	for name, x := range map[string]struct {
 		kind   string

@@ -105,9 +105,14 @@ func (c *Controller) apply(ctx context.Context, r *networkingv1.ServiceCIDR, d d
 	if d.condition == nil {
 		return nil
 	}
-	condition := applymetav1.Condition().WithType(d.condition.Type).WithStatus(d.condition.Status).WithReason(d.condition.Reason).
-		WithMessage(d.condition.Message).WithLastTransitionTime(metav1.NewTime(c.env.Clock.Now()))
-	status := applynetworkingv1.ServiceCIDR(r.Name).WithStatus(applynetworkingv1.ServiceCIDRStatus().WithConditions(condition))
+	condition := applymetav1.Condition().
+		WithType(d.condition.Type).
+		WithStatus(d.condition.Status).
+		WithReason(d.condition.Reason).
+		WithMessage(d.condition.Message).
+		WithLastTransitionTime(metav1.NewTime(c.env.Clock.Now()))
+	status := applynetworkingv1.ServiceCIDR(r.Name).
+		WithStatus(applynetworkingv1.ServiceCIDRStatus().WithConditions(condition))
 	_, err := c.env.Client.NetworkingV1().ServiceCIDRs().ApplyStatus(ctx, status,
 		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err = runner.IgnoreGone(err); err != nil {

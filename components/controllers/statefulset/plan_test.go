@@ -231,7 +231,9 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
-	set.Spec.PersistentVolumeClaimRetentionPolicy = &apps.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: apps.DeletePersistentVolumeClaimRetentionPolicyType}
+	set.Spec.PersistentVolumeClaimRetentionPolicy = &apps.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: apps.DeletePersistentVolumeClaimRetentionPolicyType,
+	}
 	if refs, changed := retained(set, claims(set, 0)[0], "db-0", owners(set, nil)); !changed || refs[0].UID != set.UID {
 		t.Errorf("references %+v", refs)
 	}

@@ -136,7 +136,8 @@ func (h Handler) Register(ctx context.Context, p pluginwatcher.Plugin) error {
 	return h.Manager.add(e)
 }
 
-// Deregister implements pluginwatcher.Handler. A plug-in that has taken the place of this one, with another socket, stays.
+// Deregister implements pluginwatcher.Handler. A plug-in that has taken the place of this one, with another socket,
+// stays.
 func (h Handler) Deregister(_ context.Context, p pluginwatcher.Plugin) {
 	h.Manager.mu.Lock()
 	defer h.Manager.mu.Unlock()

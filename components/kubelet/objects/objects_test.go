@@ -17,9 +17,21 @@ func user(uid, configMap, secret string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)},
 		Spec: v1.PodSpec{
-			Volumes: []v1.Volume{{Name: "v",
-				VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: configMap}}}}},
-			Containers: []v1.Container{{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: secret}}}}}},
+			Volumes: []v1.Volume{
+				{
+					Name: "v",
+					VolumeSource: v1.VolumeSource{
+						ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: configMap}},
+					},
+				},
+			},
+			Containers: []v1.Container{
+				{
+					EnvFrom: []v1.EnvFromSource{
+						{SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: secret}}},
+					},
+				},
+			},
 		},
 	}
 }

@@ -243,8 +243,8 @@ func (p *prober) hasten(err error) {
 	}
 }
 
-// once probes and takes the result in; it tells whether the probe has nothing more to do. What fails between periods has
-// no event: there are as many as with upstream.
+// once probes and takes the result in; it tells whether the probe has nothing more to do. What fails between periods
+// has no event: there are as many as with upstream.
 func (p *prober) once(parent context.Context, between bool) bool {
 	ctx, cancel := context.WithTimeout(parent, time.Duration(max(p.probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()

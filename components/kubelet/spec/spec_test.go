@@ -121,8 +121,16 @@ func TestEnvironment(t *testing.T) {
 				Divisor: resource.MustParse("1Mi")}}},
 			{Name: "CPU", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "requests.cpu",
 				Divisor: resource.MustParse("1m")}}},
-			{Name: "GONE",
-				ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: "no", Optional: &yes}}},
+			{
+				Name: "GONE",
+				ValueFrom: &v1.EnvVarSource{
+					SecretKeyRef: &v1.SecretKeySelector{
+						LocalObjectReference: v1.LocalObjectReference{Name: "s"},
+						Key:                  "no",
+						Optional:             &yes,
+					},
+				},
+			},
 		},
 		Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m")}},
 	})

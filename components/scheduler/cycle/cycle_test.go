@@ -20,10 +20,12 @@ func TestMessages(t *testing.T) {
 	}
 	byName := func(names ...string) func(*v1.Pod) {
 		return func(p *v1.Pod) {
-			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
-				NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name",
-					Operator: v1.NodeSelectorOpIn, Values: names}}}},
-			}}}
+			p.Spec.Affinity = &v1.Affinity{
+				NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+					NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name",
+						Operator: v1.NodeSelectorOpIn, Values: names}}}},
+				}},
+			}
 		}
 	}
 	const helpless = " no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful " +

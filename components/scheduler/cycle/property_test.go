@@ -61,9 +61,21 @@ func pod(r *rand.Rand, i int) *v1.Pod {
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1,
 				WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: selector}}
 		case 2:
-			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: v1.LabelHostname, LabelSelector: selector}}}}
+			p.Spec.Affinity = &v1.Affinity{
+				PodAntiAffinity: &v1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+						{TopologyKey: v1.LabelHostname, LabelSelector: selector},
+					},
+				},
+			}
 		case 3:
-			p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: selector}}}}
+			p.Spec.Affinity = &v1.Affinity{
+				PodAffinity: &v1.PodAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+						{TopologyKey: "zone", LabelSelector: selector},
+					},
+				},
+			}
 		case 4:
 			p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 		}

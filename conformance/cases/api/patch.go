@@ -18,7 +18,8 @@ func patchJSON(ctx context.Context, t *suite.T) {
 	_, err := maps.Create(ctx, configMap("one", nil), metav1.CreateOptions{})
 	t.Must(err, "create")
 	got, err := maps.Patch(ctx, "one", types.JSONPatchType, []byte(
-		`[{"op":"test","path":"/data/key","value":"value"},{"op":"add","path":"/data/more","value":"x"},{"op":"remove","path":"/data/key"}]`), metav1.PatchOptions{})
+		`[{"op":"test","path":"/data/key","value":"value"},{"op":"add","path":"/data/more","value":"x"},{"op":"remove","path":"/data/key"}]`,
+	), metav1.PatchOptions{})
 	t.Must(err, "patch")
 	t.Expect(got.Data).To(Equal(map[string]string{"more": "x"}))
 

@@ -32,15 +32,31 @@ func environmentCase(ctx context.Context, t *suite.T) {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
 	}
 	p := t.Pod("env", "env", "PLAIN", "EXPANDED", "KEPT", "SIZE", "COLOR", "PASSWORD", "NAME", "SPACE", "ABSENT_OK")
-	p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}
+	p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}},
+	}
 	p.Spec.Containers[0].Env = []corev1.EnvVar{
 		{Name: "PLAIN", Value: "plain"},
 		{Name: "EXPANDED", Value: "<$(PLAIN)>"},
 		{Name: "KEPT", Value: "$(UNKNOWN) $$(PLAIN)"},
-		{Name: "SIZE",
-			ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "SIZE"}}},
-		{Name: "PASSWORD",
-			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "secret"}, Key: "password"}}},
+		{
+			Name: "SIZE",
+			ValueFrom: &corev1.EnvVarSource{
+				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+					Key:                  "SIZE",
+				},
+			},
+		},
+		{
+			Name: "PASSWORD",
+			ValueFrom: &corev1.EnvVarSource{
+				SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "secret"},
+					Key:                  "password",
+				},
+			},
+		},
 		{Name: "NAME", ValueFrom: field("metadata.name")},
 		{Name: "SPACE", ValueFrom: field("metadata.namespace")},
 		{Name: "ABSENT_OK", Value: ""},

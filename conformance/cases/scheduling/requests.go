@@ -17,10 +17,13 @@ import (
 
 func ofRequests() []suite.Case {
 	return []suite.Case{
-		{ID: "scheduling/init-requests", Run: initRequests,
+		{
+			ID:        "scheduling/init-requests",
+			Run:       initRequests,
 			Reference: "https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
 			Requirement: "A pod's request MUST be the larger of its init containers' and its containers', with " +
-				"those of sidecars added."},
+				"those of sidecars added.",
+		},
 		{ID: "scheduling/pod-requests", Run: podRequests,
 			Reference:   "https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/",
 			Requirement: "A pod's own resource requests MUST count in the place of its containers'."},

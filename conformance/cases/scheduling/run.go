@@ -107,7 +107,9 @@ func nodeAffinity(ctx context.Context, t *suite.T) {
 	affine := func(preferred string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(corev1.NodeSelectorOpNotIn, "a")}},
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{term(corev1.NodeSelectorOpNotIn, "a")},
+				},
 				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
 					{Weight: 100, Preference: term(corev1.NodeSelectorOpIn, preferred)},
 				},

@@ -36,8 +36,12 @@ func (a Access) Policy(ctx context.Context, kind, old *v1.ParamKind) field.Error
 	a.name(&attrs, kind) // what can't be told is asked for as everything
 	err := a.Authorize(ctx, attrs)
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf(`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`,
-			u, kind.Kind, kind.APIVersion)
+		err = fmt.Errorf(
+			`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`,
+			u,
+			kind.Kind,
+			kind.APIVersion,
+		)
 	}
 	return refused(err, field.NewPath("spec", "paramKind"))
 }

@@ -170,7 +170,9 @@ func read(annotations map[string]string, key string, into any) bool {
 	return ok && json.Unmarshal([]byte(value), into) == nil
 }
 
-func conditionsToV1(in []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv1.HorizontalPodAutoscalerCondition {
+func conditionsToV1(
+	in []autoscalingv2.HorizontalPodAutoscalerCondition,
+) []autoscalingv1.HorizontalPodAutoscalerCondition {
 	out := make([]autoscalingv1.HorizontalPodAutoscalerCondition, len(in))
 	for i, c := range in {
 		out[i] = autoscalingv1.HorizontalPodAutoscalerCondition{
@@ -181,7 +183,9 @@ func conditionsToV1(in []autoscalingv2.HorizontalPodAutoscalerCondition) []autos
 	return out
 }
 
-func conditionsFromV1(in []autoscalingv1.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
+func conditionsFromV1(
+	in []autoscalingv1.HorizontalPodAutoscalerCondition,
+) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	out := make([]autoscalingv2.HorizontalPodAutoscalerCondition, len(in))
 	for i, c := range in {
 		out[i] = autoscalingv2.HorizontalPodAutoscalerCondition{

@@ -27,11 +27,21 @@ func TestNodes(t *testing.T) {
 				"metadata.taints[0].effect: Required value"}},
 		{"unknown effect", taints(corev1.Taint{Key: "a", Effect: "No"}),
 			texts{`metadata.taints[0].effect: Unsupported value: "No"…`}},
-		{"taint twice", taints(corev1.Taint{Key: "a", Effect: "NoExecute"},
-			corev1.Taint{Key: "a", Effect: "NoExecute", Value: "b"}),
-			texts{`metadata.taints[1]: Duplicate value: {"Key":"a","Value":"b","Effect":"NoExecute","TimeAdded":null}: taints must be unique by key and effect pair`}},
-		{"annotated taints", note(corev1.TaintsAnnotationKey, `[{"key":"a b","effect":"NoExecute"}]`),
-			texts{`metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].key: Invalid value: "a b": name part must consist of…`}},
+		{
+			"taint twice",
+			taints(corev1.Taint{Key: "a", Effect: "NoExecute"},
+				corev1.Taint{Key: "a", Effect: "NoExecute", Value: "b"}),
+			texts{
+				`metadata.taints[1]: Duplicate value: {"Key":"a","Value":"b","Effect":"NoExecute","TimeAdded":null}: taints must be unique by key and effect pair`,
+			},
+		},
+		{
+			"annotated taints",
+			note(corev1.TaintsAnnotationKey, `[{"key":"a b","effect":"NoExecute"}]`),
+			texts{
+				`metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].key: Invalid value: "a b": name part must consist of…`,
+			},
+		},
 		{"annotated nonsense", note(corev1.TaintsAnnotationKey, "x"),
 			texts{`metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": invalid character…`}},
 		{"avoided pods", note(avoid, `{"preferAvoidPods":[{"podSignature":{"podController":{"controller":true}}}]}`),
@@ -50,13 +60,23 @@ func TestNodes(t *testing.T) {
 		{"features in another order", features("B", "A"),
 			texts{`status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically`}},
 		{"feature twice", features("A", "A"), texts{`status.declaredFeatures[1]: Duplicate value: "A"`}},
-		{"bad feature", features("a"),
-			texts{`status.declaredFeatures[0]: Invalid value: "a": invalid feature name "a": must start with an UpperCamelCase segment…`}},
+		{
+			"bad feature",
+			features("a"),
+			texts{
+				`status.declaredFeatures[0]: Invalid value: "a": invalid feature name "a": must start with an UpperCamelCase segment…`,
+			},
+		},
 		{"dual stack", cidrs("10.0.0.0/24", "fd00::/64"), nil},
 		{"bad CIDR", cidrs("10.0.0.0"),
 			texts{`spec.podCIDRs[0]: Invalid value: "10.0.0.0": must be a valid CIDR value…`}},
-		{"two of a family", cidrs("10.0.0.0/24", "10.0.1.0/24"),
-			texts{`spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.1.0/24"]: may specify no more than one CIDR for each IP family`}},
+		{
+			"two of a family",
+			cidrs("10.0.0.0/24", "10.0.1.0/24"),
+			texts{
+				`spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.1.0/24"]: may specify no more than one CIDR for each IP family`,
+			},
+		},
 	})
 	const kept = `spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid`
 	checkChanges(t, "", func() object { return &corev1.Node{} }, ValidateNodeChange, []changeCase[object]{

@@ -18,8 +18,10 @@ func TestQuotas(t *testing.T) {
 	}
 	selects := func(name scope, op corev1.ScopeSelectorOperator, values ...string) func(object) {
 		return func(q object) {
-			q.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: name,
-				Operator: op, Values: values}}}
+			q.Spec.ScopeSelector = &corev1.ScopeSelector{
+				MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: name,
+					Operator: op, Values: values}},
+			}
 		}
 	}
 	const unfit, at = "unsupported scope applied to resource", "scopeSelector.matchExpressions"

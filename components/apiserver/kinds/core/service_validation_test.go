@@ -94,14 +94,20 @@ func TestServices(t *testing.T) {
 			s.Spec.ExternalIPs = texts{"1.2.3.4", "fd00::1"}
 			DefaultService(s)
 		}, nil},
-		{"bad external addresses", func(s object) {
-			s.Spec.ExternalIPs = texts{"x", "127.0.0.1", "0.0.0.0", "169.254.1.1", "224.0.0.1"}
-			DefaultService(s)
-		}, texts{`externalIPs[0]: Invalid value: "x": must be a valid IP address…`,
-			`externalIPs[1]: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)`,
-			`externalIPs[2]: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)`,
-			`externalIPs[3]: Invalid value: "169.254.1.1": may not be in the link-local range (169.254.0.0/16, fe80::/10)`,
-			`externalIPs[4]: Invalid value: "224.0.0.1": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)`}},
+		{
+			"bad external addresses",
+			func(s object) {
+				s.Spec.ExternalIPs = texts{"x", "127.0.0.1", "0.0.0.0", "169.254.1.1", "224.0.0.1"}
+				DefaultService(s)
+			},
+			texts{
+				`externalIPs[0]: Invalid value: "x": must be a valid IP address…`,
+				`externalIPs[1]: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)`,
+				`externalIPs[2]: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)`,
+				`externalIPs[3]: Invalid value: "169.254.1.1": may not be in the link-local range (169.254.0.0/16, fe80::/10)`,
+				`externalIPs[4]: Invalid value: "224.0.0.1": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)`,
+			},
+		},
 		{"load balancer's ports", spec(func(s *corev1.ServiceSpec) { s.AllocateLoadBalancerNodePorts = new(true) }),
 			texts{"allocateLoadBalancerNodePorts: Forbidden: " + onlyLB}},
 		{"load balancer without them", also(lb, func(s *corev1.ServiceSpec) { s.AllocateLoadBalancerNodePorts = nil }),
@@ -120,11 +126,16 @@ func TestServices(t *testing.T) {
 		{"ranges of no load balancer",
 			spec(func(s *corev1.ServiceSpec) { s.LoadBalancerSourceRanges = texts{"10.0.0.0/8"} }),
 			texts{"LoadBalancerSourceRanges: Forbidden: " + onlyLB}},
-		{"annotated ranges", func(s object) {
-			typed(lb)(s)
-			s.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: " 10.0.0.0/8, x"}
+		{
+			"annotated ranges",
+			func(s object) {
+				typed(lb)(s)
+				s.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: " 10.0.0.0/8, x"}
+			},
+			texts{
+				`metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: Invalid value: "x": must be a valid CIDR value…`,
+			},
 		},
-			texts{`metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: Invalid value: "x": must be a valid CIDR value…`}},
 		{"traffic from outside", spec(func(s *corev1.ServiceSpec) { s.ExternalTrafficPolicy = "Local" }),
 			texts{`externalTrafficPolicy: Invalid value: "Local": may only be set for externally-accessible services`}},
 		{"no policy", also(nodePort, func(s *corev1.ServiceSpec) { s.ExternalTrafficPolicy = "" }),
@@ -147,8 +158,13 @@ func TestServices(t *testing.T) {
 			spec(func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicy("A")) }),
 			texts{`internalTrafficPolicy: Unsupported value: "A": supported values: "Cluster", "Local"`}},
 		{"distribution", spec(func(s *corev1.ServiceSpec) { s.TrafficDistribution = new("PreferSameNode") }), nil},
-		{"another distribution", spec(func(s *corev1.ServiceSpec) { s.TrafficDistribution = new("Near") }), texts{
-			`trafficDistribution: Unsupported value: "Near": supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`}},
+		{
+			"another distribution",
+			spec(func(s *corev1.ServiceSpec) { s.TrafficDistribution = new("Near") }),
+			texts{
+				`trafficDistribution: Unsupported value: "Near": supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`,
+			},
+		},
 		{"node port of a cluster IP", spec(func(s *corev1.ServiceSpec) { s.Ports[0].NodePort = 30000 }),
 			texts{"ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"}},
 	})
@@ -249,10 +265,22 @@ func TestServiceUpdates(t *testing.T) {
 			s.Spec.ClusterIPs, s.Spec.IPFamilies, s.Spec.IPFamilyPolicy = s.Spec.ClusterIPs[:1], s.Spec.IPFamilies[:1],
 				new(corev1.IPFamilyPolicySingleStack)
 		}, nil},
-		{"no second address, but its policy", dual, func(s object) { s.Spec.ClusterIPs = s.Spec.ClusterIPs[:1] },
-			texts{`ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to 'SingleStack' when releasing the secondary clusterIP`}},
-		{"no second family, but its policy", dual, func(s object) { s.Spec.IPFamilies = s.Spec.IPFamilies[:1] },
-			texts{`ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to 'SingleStack' when releasing the secondary ipFamily`}},
+		{
+			"no second address, but its policy",
+			dual,
+			func(s object) { s.Spec.ClusterIPs = s.Spec.ClusterIPs[:1] },
+			texts{
+				`ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to 'SingleStack' when releasing the secondary clusterIP`,
+			},
+		},
+		{
+			"no second family, but its policy",
+			dual,
+			func(s object) { s.Spec.IPFamilies = s.Spec.IPFamilies[:1] },
+			texts{
+				`ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to 'SingleStack' when releasing the secondary ipFamily`,
+			},
+		},
 		{"external name", nil, typed(corev1.ServiceTypeExternalName), nil},
 		{"from an external name", typed(corev1.ServiceTypeExternalName), func(s object) { *s = *validService() }, nil},
 		{"class", local, func(s object) { s.Spec.LoadBalancerClass = new("b") },

@@ -185,8 +185,10 @@ func TestVolumeUpdates(t *testing.T) {
 	type object = *corev1.PersistentVolume
 	on := func(key string) func(object) {
 		return func(v object) {
-			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: "In", Values: texts{"a"}}}}}}}
+			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: "In", Values: texts{"a"}}}}}},
+			}
 		}
 	}
 	csi := func(v object) {
@@ -225,8 +227,10 @@ func TestVolumeUpdates(t *testing.T) {
 }
 
 func validClaim() *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{"ReadWriteOnce"},
-		Resources: corev1.VolumeResourceRequirements{Requests: amounts("storage", "2Gi")}}}
+	c := &corev1.PersistentVolumeClaim{
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{"ReadWriteOnce"},
+			Resources: corev1.VolumeResourceRequirements{Requests: amounts("storage", "2Gi")}},
+	}
 	DefaultClaim(c)
 	return c
 }
@@ -279,7 +283,9 @@ func TestClaimStatuses(t *testing.T) {
 	type object = *corev1.PersistentVolumeClaim
 	states := func(name, state string) func(object) {
 		return func(c object) {
-			c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceName(name): corev1.ClaimResourceStatus(state)}
+			c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{
+				corev1.ResourceName(name): corev1.ClaimResourceStatus(state),
+			}
 		}
 	}
 	checkChanges(t, "status.", validClaim, ValidateClaimStatus, []changeCase[object]{
@@ -327,10 +333,12 @@ func TestStorageWarnings(t *testing.T) {
 		"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach " +
 			"is to use dynamic provisioning.",
 		"spec.cephfs: deprecated in v1.28, non-functional in v1.31+",
-		"spec.rbd: deprecated in v1.28, non-functional in v1.31+"})
+		"spec.rbd: deprecated in v1.28, non-functional in v1.31+",
+	})
 	sameTexts(t, VolumeWarnings(validVolume(), nil), nil)
 	c := validClaim()
 	c.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""}
 	sameTexts(t, ClaimWarnings(c, nil), texts{
-		`metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead`})
+		`metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead`,
+	})
 }

@@ -61,7 +61,8 @@ func ValidateLevelStatus(s *flowcontrolv1.PriorityLevelConfigurationStatus) fiel
 func validateLevelSpec(l *flowcontrolv1.PriorityLevelConfiguration, at *field.Path) field.ErrorList {
 	s := &l.Spec
 	var errs field.ErrorList
-	if (l.Name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != (s.Type == flowcontrolv1.PriorityLevelEnablementExempt) {
+	named := l.Name == flowcontrolv1.PriorityLevelConfigurationNameExempt
+	if exempt := s.Type == flowcontrolv1.PriorityLevelEnablementExempt; named != exempt {
 		errs = append(errs, field.Invalid(at.Child("type"), s.Type,
 			"must be 'Exempt' if and only if `name` is 'exempt'"))
 	}

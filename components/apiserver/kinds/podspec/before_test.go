@@ -139,7 +139,8 @@ func TestStoredSpreadKeys(t *testing.T) {
 	s.MatchExpressions = append(s.MatchExpressions, is)
 	errs := Rules{}.ValidateTemplate(p, old, field.NewPath("template"))
 	expect(t, errorTexts(errs.ToAggregate()), []string{
-		`template.spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: "k": exists in both matchLabelKeys and labelSelector`})
+		`template.spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: "k": exists in both matchLabelKeys and labelSelector`,
+	})
 	p.Spec.TopologySpreadConstraints[0].LabelSelector = nil
 	errs = Rules{}.ValidateTemplate(p, old, field.NewPath("template"))
 	expect(t, errorTexts(errs.ToAggregate()), []string{

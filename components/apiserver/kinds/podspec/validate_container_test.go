@@ -76,11 +76,16 @@ func TestInitContainers(t *testing.T) {
 		{"resized without a restart", withInit(false, func(c ctr) {
 			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.NotRequired}}
 		}), nil},
-		{"resized by a restart", withInit(false, func(c ctr) {
-			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu",
-				RestartPolicy: corev1.RestartContainer}}
-		}),
-			texts{`resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`}},
+		{
+			"resized by a restart",
+			withInit(false, func(c ctr) {
+				c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu",
+					RestartPolicy: corev1.RestartContainer}}
+			}),
+			texts{
+				`resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`,
+			},
+		},
 		{"sidecar resized by a restart", withInit(true, func(c ctr) {
 			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu",
 				RestartPolicy: corev1.RestartContainer}}

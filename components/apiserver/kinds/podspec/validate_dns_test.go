@@ -25,10 +25,20 @@ func TestDNSConfig(t *testing.T) {
 			texts{"dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"}},
 		{"None with a server", with("None", &config{Nameservers: texts{"10.0.0.1"}}), nil},
 		{"three servers", with("ClusterFirst", &config{Nameservers: texts{"10.0.0.1", "fd00::1", "10.0.0.3"}}), nil},
-		{"four servers", with("ClusterFirst", &config{Nameservers: texts{"10.0.0.1", "::1", "10.0.0.3", "10.0.0.4"}}),
-			texts{`dnsConfig.nameservers: Invalid value: ["10.0.0.1","::1","10.0.0.3","10.0.0.4"]: must not have more than 3 nameservers`}},
-		{"name for a server", with("ClusterFirst", &config{Nameservers: texts{"10.0.0.1", "dns"}}),
-			texts{`dnsConfig.nameservers[1]: Invalid value: "dns": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)`}},
+		{
+			"four servers",
+			with("ClusterFirst", &config{Nameservers: texts{"10.0.0.1", "::1", "10.0.0.3", "10.0.0.4"}}),
+			texts{
+				`dnsConfig.nameservers: Invalid value: ["10.0.0.1","::1","10.0.0.3","10.0.0.4"]: must not have more than 3 nameservers`,
+			},
+		},
+		{
+			"name for a server",
+			with("ClusterFirst", &config{Nameservers: texts{"10.0.0.1", "dns"}}),
+			texts{
+				`dnsConfig.nameservers[1]: Invalid value: "dns": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)`,
+			},
+		},
 		{"searches", with("ClusterFirst", &config{Searches: texts{"a.b", "a.b.", "_tcp.x", "."}}), nil},
 		{"bad search", with("ClusterFirst", &config{Searches: texts{"a", "A"}}),
 			texts{`dnsConfig.searches[1]: Invalid value: "A": a lowercase RFC 1123 subdomain must…`}},

@@ -64,8 +64,13 @@ func TestFieldRefs(t *testing.T) {
 		{"no path", ref("v1", ""), texts{"fieldPath: Required value"}},
 		{"unknown version", ref("v2", "metadata.name"),
 			texts{`fieldPath: Invalid value: "metadata.name": error converting fieldPath: unsupported pod version: v2`}},
-		{"unknown field", ref("v1", "spec.containers"),
-			texts{`fieldPath: Invalid value: "spec.containers": error converting fieldPath: field label not supported: spec.containers`}},
+		{
+			"unknown field",
+			ref("v1", "spec.containers"),
+			texts{
+				`fieldPath: Invalid value: "spec.containers": error converting fieldPath: field label not supported: spec.containers`,
+			},
+		},
 		{"old name", ref("v1", "spec.host"), nil},
 		{"label", ref("v1", "metadata.labels['a.b/C']"), nil},
 		{"annotation", ref("v1", "metadata.annotations['A.b/C']"), nil}, // the domain is read in lower case

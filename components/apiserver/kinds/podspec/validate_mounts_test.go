@@ -34,9 +34,14 @@ func TestMounts(t *testing.T) {
 		{"device as well", both(mount{Name: "c", MountPath: "/a"}, corev1.VolumeDevice{Name: "c", DevicePath: "/b"}),
 			texts{`[0].name: Invalid value: "c": must not already exist in volumeDevices`,
 				`spec.containers[0].volumeDevices[0].name: Invalid value: "c": must not already exist in volumeMounts`}},
-		{"path of a device", both(mount{Name: "d", MountPath: "/a"}, corev1.VolumeDevice{Name: "c", DevicePath: "/a"}),
-			texts{`[0].mountPath: Invalid value: "/a": must not already exist as a path in volumeDevices`,
-				`spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/a": must not already exist as a path in volumeMounts`}},
+		{
+			"path of a device",
+			both(mount{Name: "d", MountPath: "/a"}, corev1.VolumeDevice{Name: "c", DevicePath: "/a"}),
+			texts{
+				`[0].mountPath: Invalid value: "/a": must not already exist as a path in volumeDevices`,
+				`spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/a": must not already exist as a path in volumeMounts`,
+			},
+		},
 		{"part", with(mount{Name: "d", MountPath: "/a", SubPath: "b/..c"}), nil},
 		{"absolute part", with(mount{Name: "d", MountPath: "/a", SubPath: "/b"}),
 			texts{`.subPath: Invalid value: "/b": must be a relative path`}},

@@ -46,8 +46,13 @@ func TestContainerResources(t *testing.T) {
 		{"unknown", with(nil, texts{"gpu", "1"}), texts{
 			`.limits[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified`,
 			`.limits[gpu]: Invalid value: "gpu": must be a standard resource for containers`}},
-		{"prefix of quotas", with(nil, texts{"requests.example.com/gpu", "1"}),
-			texts{`.limits[requests.example.com/gpu]: Invalid value: "requests.example.com/gpu": doesn't follow extended resource name standard`}},
+		{
+			"prefix of quotas",
+			with(nil, texts{"requests.example.com/gpu", "1"}),
+			texts{
+				`.limits[requests.example.com/gpu]: Invalid value: "requests.example.com/gpu": doesn't follow extended resource name standard`,
+			},
+		},
 		{"kubernetes' own", with(texts{"kubernetes.io/gpu", "1"}, nil), nil},
 	})
 }
@@ -92,16 +97,26 @@ func TestPodResources(t *testing.T) {
 		{"more than the limit", with(amountsOf{Requests: amounts("memory", "2"), Limits: amounts("memory", "1")},
 			amountsOf{}),
 			texts{`.requests: Invalid value: "2": must be less than or equal to memory limit of 1`}},
-		{"pages", with(amountsOf{Limits: amounts("cpu", "4", "hugepages-2Mi", "2Mi")},
-			amountsOf{Limits: amounts("hugepages-2Mi", "2Mi", "cpu", "1"),
-				Requests: amounts("hugepages-2Mi", "2Mi", "cpu", "1")},
-			amountsOf{Limits: amounts("hugepages-2Mi", "2Mi", "cpu", "1"),
-				Requests: amounts("hugepages-2Mi", "2Mi", "cpu", "1")}),
-			texts{`.limits[hugepages-2Mi]: Invalid value: "2Mi": must be greater than or equal to aggregate container limits of 4Mi`}},
+		{
+			"pages",
+			with(amountsOf{Limits: amounts("cpu", "4", "hugepages-2Mi", "2Mi")},
+				amountsOf{Limits: amounts("hugepages-2Mi", "2Mi", "cpu", "1"),
+					Requests: amounts("hugepages-2Mi", "2Mi", "cpu", "1")},
+				amountsOf{Limits: amounts("hugepages-2Mi", "2Mi", "cpu", "1"),
+					Requests: amounts("hugepages-2Mi", "2Mi", "cpu", "1")}),
+			texts{
+				`.limits[hugepages-2Mi]: Invalid value: "2Mi": must be greater than or equal to aggregate container limits of 4Mi`,
+			},
+		},
 		{"claims", with(amountsOf{Claims: []corev1.ResourceClaim{}}, one),
 			texts{".claims: Forbidden: claims may not be set for Resources at pod-level"}},
-		{"storage", with(amountsOf{Requests: amounts("ephemeral-storage", "1")}, one),
-			texts{`.requests[ephemeral-storage]: Unsupported value: "ephemeral-storage": supported values: "cpu", "hugepages-", "memory"`}},
+		{
+			"storage",
+			with(amountsOf{Requests: amounts("ephemeral-storage", "1")}, one),
+			texts{
+				`.requests[ephemeral-storage]: Unsupported value: "ephemeral-storage": supported values: "cpu", "hugepages-", "memory"`,
+			},
+		},
 		{"unknown", with(amountsOf{Requests: amounts("gpu", "1"), Limits: amounts("gpu", "1")}, one), texts{
 			`.limits[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified`,
 			`.requests[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified`}},

@@ -155,8 +155,13 @@ func TestProfiles(t *testing.T) {
 			texts{`localhostProfile: Invalid value: "/a": must be a relative path`}},
 		{"upwards", seccomp("Localhost", new("../a")),
 			texts{`localhostProfile: Invalid value: "../a": must not contain '..'`}},
-		{"default with a name", seccomp("RuntimeDefault", new("a")), texts{
-			`localhostProfile: Invalid value: {"Type":"RuntimeDefault","LocalhostProfile":"a"}: can only be set when seccomp type is Localhost`}},
+		{
+			"default with a name",
+			seccomp("RuntimeDefault", new("a")),
+			texts{
+				`localhostProfile: Invalid value: {"Type":"RuntimeDefault","LocalhostProfile":"a"}: can only be set when seccomp type is Localhost`,
+			},
+		},
 	})
 	checkSpecs(t, "spec.securityContext.appArmorProfile.localhostProfile", []specCase{
 		{"default", appArmor("RuntimeDefault", nil), nil},
@@ -208,6 +213,11 @@ func TestSELinuxPolicyThatWasThere(t *testing.T) {
 	sameTexts(t, errorsBelow("", Rules{}.ValidateUpdate(old.DeepCopy(), old)), nil)
 	other := template(old)
 	other.Spec.SecurityContext.SELinuxChangePolicy = new(corev1.PodSELinuxChangePolicy("Other"))
-	sameTexts(t, errorsBelow("", Rules{}.ValidateTemplate(other, template(old), nil)),
-		texts{`spec.securityContext.seLinuxChangePolicy: Unsupported value: "Other": supported values: "MountOption", "Recursive"`})
+	sameTexts(
+		t,
+		errorsBelow("", Rules{}.ValidateTemplate(other, template(old), nil)),
+		texts{
+			`spec.securityContext.seLinuxChangePolicy: Unsupported value: "Other": supported values: "MountOption", "Recursive"`,
+		},
+	)
 }

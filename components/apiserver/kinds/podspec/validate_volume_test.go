@@ -58,13 +58,18 @@ func TestVolumeTypes(t *testing.T) {
 // TestClaimsMadeForPods: a pod doesn't use the claim that is made for one of its volumes by name, and that name is one.
 func TestClaimsMadeForPods(t *testing.T) {
 	ephemeral := volumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: *claimOf(func(*corev1.PersistentVolumeClaimSpec) {})}}}
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			Spec: *claimOf(func(*corev1.PersistentVolumeClaimSpec) {}),
+		},
+	}}
 	claim := func(name string) corev1.Volume {
 		return corev1.Volume{Name: "c", VolumeSource: volumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
 	}
 	list := []corev1.Volume{claim("p-e"), {Name: "e", VolumeSource: ephemeral}}
-	used := texts{`v[0].persistentVolumeClaim.claimName: Invalid value: "p-e": must not reference a PVC that gets created for an ephemeral volume`}
+	used := texts{
+		`v[0].persistentVolumeClaim.claimName: Invalid value: "p-e": must not reference a PVC that gets created for an ephemeral volume`,
+	}
 	long := strings.Repeat("a", 253)
 	for name, c := range map[string]struct {
 		meta *metav1.ObjectMeta

@@ -51,7 +51,9 @@ func TestRenamedLabels(t *testing.T) {
 					s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
 						NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, term}}
 				} else {
-					s.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Preference: term}}
+					s.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{
+						{Preference: term},
+					}
 				}
 			}
 		}

@@ -71,12 +71,16 @@ func TestFurtherWarnings(t *testing.T) {
 			texts{
 				`spec.overhead[memory]: fractional byte value "1m" is invalid, must be an integer`,
 				`spec.overhead[ephemeral-storage]: fractional byte value "2m" is invalid, must be an integer`}},
-		{"limits",
+		{
+			"limits",
 			inContainer(func(c *corev1.Container) {
 				c.Resources.Limits = amounts("ephemeral-storage", "2500m", "cpu",
 					"1m")
-			}), texts{
-				`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "2500m" is invalid, must be an integer`}},
+			}),
+			texts{
+				`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "2500m" is invalid, must be an integer`,
+			},
+		},
 		{"no grace", func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(0)) }, nil},
 		{"variables of two containers", func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, named("d"))

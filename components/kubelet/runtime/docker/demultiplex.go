@@ -15,9 +15,9 @@ const (
 	keptFrame   = 2 << 10 // the largest buffer that is kept for the next frame
 )
 
-// demultiplex copies the frames of a stream until it ends. A frame that is cut off is dropped. The stream of a container
-// that writes nothing holds a header only, where stdcopy.StdCopy holds 40 KiB: with 100 pods, a third of the kubelet's
-// live heap.
+// demultiplex copies the frames of a stream until it ends. A frame that is cut off is dropped. The stream of a
+// container that writes nothing holds a header only, where stdcopy.StdCopy holds 40 KiB: with 100 pods, a third of the
+// kubelet's live heap.
 func demultiplex(stdout, stderr io.Writer, stream io.Reader) error {
 	header, buffer := make([]byte, frameHeader), []byte(nil)
 	for {

@@ -64,8 +64,10 @@ func (w *world) slice() *resourcev1.ResourceSlice {
 		s.Name, s.Spec.Pool.Name, s.Spec.NodeName, s.Spec.AllNodes = "fabric", "fabric", nil, ptr.To(true)
 	case 1:
 		s.Name, s.Spec.Pool.Name, s.Spec.NodeName = "zonal", "zonal", nil
-		s.Spec.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
-			{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"1"}}}}}}
+		s.Spec.NodeSelector = &v1.NodeSelector{
+			NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
+				{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"1"}}}}},
+		}
 	case 2, 3:
 		i := w.IntN(3)
 		s.Name, s.Spec.Pool.Name, s.Spec.NodeName = fmt.Sprint("rack-", i), "rack", ptr.To(fmt.Sprint("n", i))

@@ -27,7 +27,9 @@ func near(terms ...v1.PodAffinityTerm) func(*v1.Pod) {
 
 func away(terms ...v1.PodAffinityTerm) func(*v1.Pod) {
 	return func(p *v1.Pod) {
-		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+		p.Spec.Affinity = &v1.Affinity{
+			PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms},
+		}
 	}
 }
 
@@ -111,9 +113,13 @@ func TestScore(t *testing.T) {
 	prefer := func(weight int32, anti bool, terms v1.PodAffinityTerm) func(*v1.Pod) {
 		return func(p *v1.Pod) {
 			weighted := []v1.WeightedPodAffinityTerm{{Weight: weight, PodAffinityTerm: terms}}
-			p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}
+			p.Spec.Affinity = &v1.Affinity{
+				PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+			}
 			if anti {
-				p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}
+				p.Spec.Affinity = &v1.Affinity{
+					PodAntiAffinity: &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+				}
 			}
 		}
 	}

@@ -65,7 +65,9 @@ func (o *oracle) plan(claims []*v1.PersistentVolumeClaim, node *v1.Node) (map[st
 		}
 	}
 	for _, claim := range provision {
-		if class := o.snapshot.StorageClass(*claim.Spec.StorageClassName); class.Provisioner == volume.NotSupportedProvisioner {
+		if class := o.snapshot.StorageClass(
+			*claim.Spec.StorageClassName,
+		); class.Provisioner == volume.NotSupportedProvisioner {
 			return nil, reasonBindConflict
 		}
 		asked := claim.Spec.Resources.Requests[v1.ResourceStorage]
@@ -120,8 +122,11 @@ func randomVolume(r *rand.Rand, name string) *v1.PersistentVolume {
 }
 
 func randomCapacity(r *rand.Rand, name string) *storagev1.CSIStorageCapacity {
-	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "driver", Name: name},
-		StorageClassName: []string{"wait", "csi"}[r.IntN(2)], Capacity: ptr.To(resource.MustParse(fmt.Sprint(1+r.IntN(3), "Gi")))}
+	c := &storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "driver", Name: name},
+		StorageClassName: []string{"wait", "csi"}[r.IntN(2)],
+		Capacity:         ptr.To(resource.MustParse(fmt.Sprint(1+r.IntN(3), "Gi"))),
+	}
 	switch r.IntN(3) {
 	case 0:
 		c.NodeTopology = &metav1.LabelSelector{MatchLabels: map[string]string{"zone": fmt.Sprint(r.IntN(3))}}
