@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -92,28 +91,21 @@ func claims(ctx context.Context, o Options, kind kindOfClaims) ([]Measure, error
 func (c *hollowCluster) place(ctx context.Context, o Options, space string,
 	claim func(context.Context, *hollowCluster, *corev1.Pod) error) ([]Measure, error) {
 	pods := c.nodes * claimPods
-	before, err := c.toll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	profiler := startProfiler(ctx, c.client.RESTClient(), claimProfile)
-	err = each(ctx, o.Clients, pods, func(ctx context.Context, _, i int) error {
-		pod := servingPod(fmt.Sprintf("pod-%05d", i))
-		pod.Namespace = space
-		if err := claim(ctx, c, pod); err != nil {
+	before, after, profile, err := c.profiled(ctx, claimProfile, func() error {
+		err := each(ctx, o.Clients, pods, func(ctx context.Context, _, i int) error {
+			pod := servingPod(fmt.Sprintf("pod-%05d", i))
+			pod.Namespace = space
+			if err := claim(ctx, c, pod); err != nil {
+				return err
+			}
+			_, err := c.client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		_, err := c.client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{})
-		return err
+		return c.placed(ctx, space, pods)
 	})
-	if err == nil {
-		err = c.placed(ctx, space, pods)
-	}
-	profile, profileErr := profiler.end()
-	if err := errors.Join(err, profileErr); err != nil {
-		return nil, err
-	}
-	after, err := c.toll(ctx)
 	if err != nil {
 		return nil, err
 	}

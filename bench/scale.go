@@ -2,12 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/google/pprof/profile"
 )
 
 const (
@@ -132,7 +133,7 @@ func scaled(ctx context.Context, o Options, store string, nodes int) ([]Measure,
 	if err != nil {
 		return nil, err
 	}
-	emptying, err := c.drain(ctx, pods)
+	emptying, err := c.drain(ctx, pods, o.Profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +147,7 @@ func scaled(ctx context.Context, o Options, store string, nodes int) ([]Measure,
 
 // fill measures how pods come to be ready. It keeps a profile of that in the folder profiles, unless that is "".
 func (c *hollowCluster) fill(ctx context.Context, pods int, profiles string) ([]Measure, error) {
-	before, err := c.toll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	profiler := startProfiler(ctx, c.client.RESTClient(), profileLength)
-	err = c.deploy(ctx, pods)
-	profile, profileErr := profiler.end()
-	if err := errors.Join(err, profileErr); err != nil {
-		return nil, err
-	}
-	after, err := c.toll(ctx)
+	before, after, profile, err := c.profiled(ctx, profileLength, func() error { return c.deploy(ctx, pods) })
 	if err != nil {
 		return nil, err
 	}
@@ -176,36 +167,41 @@ func (c *hollowCluster) fill(ctx context.Context, pods int, profiles string) ([]
 	each := milliseconds(after.cpu-before.cpu) / n
 	all = append(all, Measure{Name: "CPU, each pod", Value: each, Unit: "ms", Aim: "≤ 2 ms"})
 	all = append(all, after.asked(before, n)...)
-	if profile == nil {
-		return all, nil
-	}
-	for _, s := range shares(profile) {
-		all = append(all, Measure{Name: "CPU, each pod: " + s.component, Value: each * s.part, Unit: "ms"})
-	}
-	if profiles == "" {
-		return all, nil
-	}
-	return all, keepProfile(profile, profiles, fmt.Sprintf("scale-%d-nodes.pprof", c.nodes))
+	return append(all, byComponent("CPU, each pod", each, profile)...), c.keep(profile, profiles, "filling")
 }
 
-// drain measures how pods go with their namespace.
-func (c *hollowCluster) drain(ctx context.Context, pods int) ([]Measure, error) {
-	before, err := c.toll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.empty(ctx); err != nil {
-		return nil, err
-	}
-	after, err := c.toll(ctx)
+// drain measures how pods go with their namespace, as fill does how they come.
+func (c *hollowCluster) drain(ctx context.Context, pods int, profiles string) ([]Measure, error) {
+	before, after, profile, err := c.profiled(ctx, profileLength, func() error { return c.empty(ctx) })
 	if err != nil {
 		return nil, err
 	}
 	n := float64(pods)
-	return []Measure{
+	each := milliseconds(after.cpu-before.cpu) / n
+	all := []Measure{
 		{Name: "pods gone with their namespace", Value: n / after.at.Sub(before.at).Seconds(), Unit: frequency},
-		{Name: "CPU, each pod gone", Value: milliseconds(after.cpu-before.cpu) / n, Unit: "ms"},
-	}, nil
+		{Name: "CPU, each pod gone", Value: each, Unit: "ms"},
+	}
+	return append(all, byComponent("CPU, each pod gone", each, profile)...), c.keep(profile, profiles, "emptying")
+}
+
+// byComponent divides a measure by the components in a profile; nothing comes of a nil one.
+func byComponent(name string, whole float64, p *profile.Profile) []Measure {
+	var all []Measure
+	if p != nil {
+		for _, s := range shares(p) {
+			all = append(all, Measure{Name: name + ": " + s.component, Value: whole * s.part, Unit: "ms"})
+		}
+	}
+	return all
+}
+
+// keep writes a profile into a folder, if there is one and its name isn't "".
+func (c *hollowCluster) keep(p *profile.Profile, dir, of string) error {
+	if p == nil || dir == "" {
+		return nil
+	}
+	return keepProfile(p, dir, fmt.Sprintf("scale-%d-nodes-%s.pprof", c.nodes, of))
 }
 
 // appears waits for a file that the program writes, and returns the time since the program started.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/pprof/profile"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -196,6 +198,24 @@ func (c *hollowCluster) toll(ctx context.Context) (toll, error) {
 	}
 	t.resident, err = resident(c.pid())
 	return t, err
+}
+
+// profiled does work, and returns the tolls before and after it and the profile of meanwhile; nil if it was too short
+// for one.
+func (c *hollowCluster) profiled(
+	ctx context.Context, length time.Duration, work func() error,
+) (before, after toll, p *profile.Profile, err error) {
+	if before, err = c.toll(ctx); err != nil {
+		return before, after, nil, err
+	}
+	profiler := startProfiler(ctx, c.client.RESTClient(), length)
+	err = work()
+	p, profileErr := profiler.end()
+	if err := errors.Join(err, profileErr); err != nil {
+		return before, after, nil, err
+	}
+	after, err = c.toll(ctx)
+	return before, after, p, err
 }
 
 // sample parses a line of Prometheus's text format; ok is false for one that is no sample.

@@ -7,12 +7,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The pause after a reconciliation that looked at many objects. It is some ten times of what looking takes, so that a
-// key costs a tenth of a processor at most, however often it is added and however many objects it has: else the cost
-// of n objects that change one after another is n². Keys with fewer objects than paceFrom have no pause.
+// The pause after a reconciliation that looked at many objects. It is some ten times of what looking takes, and pauses
+// of several keys follow each other, so that all keys of a loop cost a tenth of a processor, however often they are
+// added and however many objects they have: else the cost of n objects that change one after another is n². Keys with
+// fewer objects than paceFrom have no pause, and what others add to a key's own pause ends at longestPause.
 const (
-	paceFrom  = 256
-	paceEvery = 20 * time.Microsecond // for each object
+	paceFrom     = 256
+	paceEvery    = 20 * time.Microsecond // for each object
+	longestPause = time.Second
 )
 
 // pace delays keys. It goes by the machine's time, whatever clock a test moves: it spares processors. It is safe for
@@ -21,8 +23,9 @@ type pace[K comparable] struct {
 	clock clock.WithDelayedExecution
 	add   func(K)
 
-	mu   sync.Mutex
-	keys map[K]*pause
+	mu     sync.Mutex
+	keys   map[K]*pause
+	paused time.Time // when the pauses that have begun are over
 }
 
 // pause is that of a key.
@@ -50,7 +53,15 @@ func (p *pace[K]) looked(key K, n int) {
 		old = &pause{}
 		p.keys[key] = old
 	}
-	old.until = p.clock.Now().Add(time.Duration(n) * paceEvery)
+	now, alone := p.clock.Now(), time.Duration(n)*paceEvery
+	if p.paused.Before(now) {
+		p.paused = now
+	}
+	p.paused = p.paused.Add(alone)
+	if latest := now.Add(max(alone, longestPause)); p.paused.After(latest) {
+		p.paused = latest
+	}
+	old.until = p.paused
 }
 
 // put adds a key now, or after its pause.

@@ -66,3 +66,30 @@ func TestPaceBoundsTheCost(t *testing.T) {
 		t.Errorf("%d objects are looked at for 2,000, %d for 20,000", few, many)
 	}
 }
+
+// Pauses of keys follow each other, and wait for each other no longer than longestPause.
+func TestPaceOfManyKeys(t *testing.T) {
+	c := clocktesting.NewFakeClock(time.Unix(0, 0))
+	var added []int
+	p := newPace(c, func(key int) { added = append(added, key) })
+	keys := int(longestPause/(1000*paceEvery)) + 100
+	for key := range keys {
+		p.looked(key, 1000)
+		p.put(key)
+	}
+	for at := range 10 {
+		if len(added) != at {
+			t.Fatalf("%d keys are added after %d pauses", len(added), at)
+		}
+		c.Step(1000 * paceEvery)
+	}
+	c.Step(longestPause)
+	if len(added) != keys {
+		t.Errorf("%d of %d keys are added after the longest pause", len(added), keys)
+	}
+	p.looked(0, 1000)
+	p.put(0)
+	if c.Step(1000 * paceEvery); len(added) != keys+1 {
+		t.Error("a key waits for pauses that are over")
+	}
+}

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +31,11 @@ type Owner interface {
 	metav1.Object
 }
 
+// errTerminating ends a slow start in a namespace that is being deleted.
+var errTerminating = errors.New("the namespace is being deleted")
+
 // Create creates count pods in the owner's namespace, slowly at first, and returns the first failure. In a namespace
-// that is being deleted it does nothing: all would fail again.
+// that is being deleted it stops at the first, which is no failure: all would be refused.
 func (c Control) Create(ctx context.Context, key string, owner Owner, count int, pod func(i int) *v1.Pod) error {
 	c.Pending.ExpectCreations(key, count)
 	_, tried, err := SlowStart(count, func(i int) error {
@@ -43,13 +47,16 @@ func (c Control) Create(ctx context.Context, key string, owner Owner, count int,
 		}
 		c.Pending.CreationObserved(key)
 		if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
-			return nil
+			return errTerminating
 		}
 		c.Events.Eventf(owner, v1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 		return err
 	})
 	for range count - tried {
 		c.Pending.CreationObserved(key)
+	}
+	if errors.Is(err, errTerminating) {
+		return nil
 	}
 	return err
 }

@@ -92,6 +92,7 @@ func TestControlCreate(t *testing.T) {
 		count  int
 		fail   func(string) error
 		made   int // pods afterwards, which the informer has yet to show
+		asked  int // requests, if not as many as pods were made
 		err    error
 		events string
 	}{
@@ -99,15 +100,18 @@ func TestControlCreate(t *testing.T) {
 		"three": {count: 3, fail: none, made: 3,
 			events: "Normal SuccessfulCreate Created pod: p0; Normal SuccessfulCreate Created pod: p1; Normal " +
 				"SuccessfulCreate Created pod: p2"},
-		"the first fails": {count: 7, fail: only("p0", errQuota), err: errQuota,
+		"the first fails": {count: 7, fail: only("p0", errQuota), asked: 1, err: errQuota,
 			events: `Warning FailedCreate Error creating: pods "p1" is forbidden: exceeded quota`},
-		"one of the second batch fails": {count: 7, fail: only("p1", errQuota), made: 2, err: errQuota,
+		"one of the second batch fails": {count: 7, fail: only("p1", errQuota), made: 2, asked: 3, err: errQuota,
 			events: `Normal SuccessfulCreate Created pod: p0; Normal SuccessfulCreate Created pod: p2; ` +
 				`Warning FailedCreate Error creating: pods "p1" is forbidden: exceeded quota`},
-		"the namespace is going": {count: 3, fail: func(string) error { return terminating }},
+		"the namespace is going": {count: 3, fail: func(string) error { return terminating }, asked: 1},
 	} {
 		control, client := control("create", c.fail)
 		err := control.Create(t.Context(), "ns/web", owner, c.count, named)
+		if asked := len(client.Actions()); asked != max(c.asked, c.made) {
+			t.Errorf("%s: %d requests, want %d", name, asked, max(c.asked, c.made))
+		}
 		stored, listErr := client.CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{})
 		if !errors.Is(err, c.err) || listErr != nil || len(stored.Items) != c.made {
 			t.Errorf("%s: %v, %d pods; want %v, %d", name, err, len(stored.Items), c.err, c.made)
