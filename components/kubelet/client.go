@@ -30,7 +30,8 @@ type link struct {
 	pods     source.Source[*v1.Pod]
 	node     source.Source[*v1.Node]
 	objects  *objects.Watches
-	close    func() // when all that uses the link has ended
+	turns    chan struct{} // that workers of pods take; nil where they need not
+	close    func()        // when all that uses the link has ended
 }
 
 // connect makes a link of the kubelet's own, or one that it shares. One that requests its certificates shares nothing.
@@ -67,7 +68,8 @@ func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) 
 		leave()
 		return nil, err
 	}
-	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), close: leave}
+	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), turns: f.Turns(),
+		close: leave}
 	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
 		l.recorder = f.Recorder(k.name)
 		return l, nil

@@ -239,7 +239,7 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 		Node:   p.node.Current, FreshNode: p.node.Fetch, HostIPs: hostIPs, RuntimeName: info.Name,
 		Resync: c.SyncFrequency, Relist: relistPeriod,
 		Pressure: p.pressure, NetworkReady: p.node.NetworkReady(), Sysctls: allowed,
-		Metrics: k.metrics,
+		Metrics: k.metrics, Turns: l.turns,
 	}
 	if !info.Simulated.Files {
 		if p.storage, err = k.newStorage(ctx, client, engine, p, builder, recorder); err != nil {

@@ -6,6 +6,7 @@ package fleet
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,6 +47,7 @@ type Fleet struct {
 	nodes   source.Shared[*v1.Node]
 	objects objects.Watches
 	slots   chan struct{} // taken by requests of nodes
+	turns   chan struct{} // taken by workers of pods while they decide
 
 	mu      sync.Mutex // guards the rest
 	members int
@@ -54,10 +56,14 @@ type Fleet struct {
 	events  record.EventBroadcaster
 }
 
+// workersEach is how many workers of pods decide at once for each processor.
+const workersEach = 4
+
 // New makes a fleet. connect is called by the first member; it returns the configuration of a client that may read
 // nodes, pods, config maps and secrets, write events, and act for nodes (impersonate them).
 func New(clock clock.PassiveClock, connect func() (*rest.Config, error)) *Fleet {
-	f := &Fleet{clock: clock, connect: connect, slots: make(chan struct{}, requestsAtOnce)}
+	f := &Fleet{clock: clock, connect: connect, slots: make(chan struct{}, requestsAtOnce),
+		turns: make(chan struct{}, workersEach*runtime.GOMAXPROCS(0))}
 	f.pods = source.Shared[*v1.Pod]{
 		Watch: func() cache.ListerWatcher {
 			bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
@@ -153,3 +159,6 @@ func (f *Fleet) Node(name string) source.Source[*v1.Node] { return f.nodes.Of(na
 
 // Objects are watched for the pods of all nodes.
 func (f *Fleet) Objects() *objects.Watches { return &f.objects }
+
+// Turns are what the workers of all nodes' pods take while they decide: as many at once as there is room for.
+func (f *Fleet) Turns() chan struct{} { return f.turns }

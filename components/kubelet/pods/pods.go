@@ -71,6 +71,9 @@ type Config struct {
 	Logs Logs
 	// Metrics take in what is done; nil: nothing is counted.
 	Metrics *metrics.Metrics
+	// Turns bounds, by its capacity, how many workers decide at once; nil: all may. Kubelets of one process share it, so
+	// that the rest of the process comes to its turn while thousands of pods change together.
+	Turns chan struct{}
 }
 
 // Statuses takes the statuses of pods to the API server. It is safe for concurrent use.

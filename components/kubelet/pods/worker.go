@@ -82,7 +82,7 @@ func (w *worker) run(ctx context.Context) {
 		w.Objects.Unregister(w.uid)
 	}()
 	var timed time.Time // what the timer is set to
-	for w.advance(ctx); !w.state.over; w.advance(ctx) {
+	for w.takeTurn(ctx); !w.state.over; w.takeTurn(ctx) {
 		if at := w.state.wakeAt; !at.Equal(timed) {
 			timed = at
 			timer.Stop()
@@ -144,6 +144,15 @@ func (w *worker) receive(e events) {
 		s.decideEnd(w.Clock.Now())
 		s.abortStart()
 	}
+}
+
+// takeTurn advances, when few enough of the workers that take turns do.
+func (w *worker) takeTurn(ctx context.Context) {
+	if w.Turns != nil {
+		w.Turns <- struct{}{}
+		defer func() { <-w.Turns }()
+	}
+	w.advance(ctx)
 }
 
 // advance begins what has to be known before the next decision, or decides.
