@@ -19,7 +19,7 @@ import (
 // Compressing costs more than all the rest of a large list. So items can be compressed beforehand, in runs, and a
 // response be put together from them: deflate lets pieces that end on a whole byte and look back at nothing before them
 // follow one another in a single gzip member. A list of 10,000 pods that is asked for again takes a quarter of the time
-// of compressing it whole.
+// of compressing it whole: without runs the bench of the API server has its gzip lists take four to five times as long.
 
 // Segment is a compressed piece of a response. It is immutable.
 type Segment struct {
