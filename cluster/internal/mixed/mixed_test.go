@@ -84,14 +84,14 @@ func namesOf(instances []backend.Instance) (names []string) {
 }
 
 // pair is a back end over two sides, and what they are asked; host is the address that the inner one was made with.
-func pair(reached bool) (m *Mixed, outer *side, calls *[]string, host *string) {
+func pair(reached bool) (m *Mixed, outer, inner *side, calls *[]string, host *string) {
 	calls, host = new([]string), new(string)
-	outer = &side{name: "outer", calls: calls}
+	outer, inner = &side{name: "outer", calls: calls}, &side{name: "inner", calls: calls}
 	m = New(Config{Outer: outer, Reached: reached, NewInner: func(address string) backend.Backend {
 		*host = address
-		return &side{name: "inner", calls: calls}
+		return inner
 	}})
-	return m, outer, calls, host
+	return m, outer, inner, calls, host
 }
 
 var members = []backend.Placement{{Name: "etcd-0", InProcess: true}, {Name: "node-1"}, {Name: "api-0", InProcess: true}}
@@ -102,7 +102,7 @@ func TestPlaces(t *testing.T) {
 		false: {"outer prepare node-1", "inner prepare etcd-0 api-0"},
 		true:  {"outer prepare node-1", "outer host address", "inner prepare etcd-0 api-0"},
 	} {
-		m, _, calls, host := pair(reached)
+		m, _, _, calls, host := pair(reached)
 		where, err := m.Prepare(t.Context(), members)
 		if err != nil || !slices.Equal(*calls, want) || (*host == "10.213.0.1") != reached {
 			t.Errorf("reached %v: %q, made at %q, %v", reached, *calls, *host, err)
@@ -121,7 +121,7 @@ func TestPlaces(t *testing.T) {
 
 // TestVerbs: they go to the side that a member is on, also of members that were added later.
 func TestVerbs(t *testing.T) {
-	m, _, calls, _ := pair(false)
+	m, _, _, calls, _ := pair(false)
 	if _, err := m.Prepare(t.Context(), members); err != nil {
 		t.Fatal(err)
 	}
@@ -166,13 +166,13 @@ func TestEnds(t *testing.T) {
 		"never started": {false, end, []string{"outer close"}},
 		"release":       {true, (*Mixed).Release, []string{"inner close", "outer release"}},
 	} {
-		m, outer, calls, _ := pair(false)
+		m, outer, inner, calls, _ := pair(false)
 		if test.prepared {
 			if _, err := m.Prepare(t.Context(), members); err != nil {
 				t.Fatal(err)
 			}
 		}
-		*calls, outer.fails = nil, true
+		*calls, outer.fails, inner.fails = nil, !test.prepared, test.prepared
 		err := test.end(m)
 		slices.Sort(*calls)
 		if err == nil || !slices.Equal(*calls, test.want) {
@@ -183,7 +183,7 @@ func TestEnds(t *testing.T) {
 
 // TestFailures: what fails outside is told, and nothing is made in this process.
 func TestFailures(t *testing.T) {
-	m, outer, calls, _ := pair(true)
+	m, outer, _, calls, _ := pair(true)
 	outer.fails = true
 	if _, err := m.Prepare(t.Context(), members); err == nil || len(*calls) != 1 {
 		t.Errorf("%q, %v", *calls, err)

@@ -40,7 +40,7 @@ func something(t *testing.T, of reflect.Type) reflect.Value {
 	return v
 }
 
-// TestDefineForgetsNothing: what a row says in the words of Kind is in the kind that is made of it.
+// TestDefineForgetsNothing: what a row has in a field that Kind has, too, is in the kind that is made of it.
 func TestDefineForgetsNothing(t *testing.T) {
 	row := Row[*corev1.Pod]{Row: func(*corev1.Pod) []any { return nil }}
 	rows, kinds := reflect.ValueOf(&row).Elem(), reflect.TypeFor[Kind]()
