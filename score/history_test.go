@@ -140,7 +140,7 @@ func TestTerminating(t *testing.T) {
 	raw := strings.Replace(string(podText("a", "1", 1, 0, "")), `"resourceVersion":"1"`,
 		`"resourceVersion":"2","deletionTimestamp":"2026-01-01T00:00:09Z","finalizers":["example.org/f"]`, 1)
 	entries, err := h.seen(pods, "MODIFIED", json.RawMessage(raw))
-	if want := "terminate a by kube-apiserver: deletion requested; the API does not tell by whom, finalizers " +
+	if want := "terminate a by kube-apiserver: deletion requested; the API does not tell which client did, finalizers " +
 		"example.org/f"; err != nil ||
 		summary(entries) != want {
 		t.Errorf("%s, %v", summary(entries), err)

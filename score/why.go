@@ -19,7 +19,7 @@ func why(object map[string]any, changes []change) string {
 		case isCondition(c):
 			add(condition(object, c.path[2].value))
 		case pathOf(c.path) == "metadata.deletionTimestamp" && c.from == nil:
-			add("deletion requested; the API does not tell by whom" + awaited(object))
+			add("deletion requested; the API does not tell which client did" + awaited(object))
 		case pathOf(c.path) == "status.phase":
 			add("phase " + short(c.to))
 		case pathOf(c.path) == "spec.replicas":

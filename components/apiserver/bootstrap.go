@@ -63,7 +63,7 @@ func (f *bootstrapper) ensure(ctx context.Context) error {
 	if f.early == nil {
 		return f.Ensure(ctx)
 	}
-	if err := f.Introduce(ctx); err != nil {
+	if err := f.EnsureServer(ctx); err != nil {
 		return err
 	}
 	select {
@@ -119,7 +119,7 @@ func startEarly(s *stores, first *bootstrap.Bootstrap) *earlyStart {
 		if err := s.waitReady(ctx); err != nil {
 			return err
 		}
-		if err := first.Lay(ctx); err != nil {
+		if err := first.EnsureShared(ctx); err != nil {
 			return err
 		}
 		close(e.laid)

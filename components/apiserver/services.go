@@ -54,11 +54,11 @@ func (a allocatingStore) Create(
 		return nil, err
 	}
 	created, err := a.Store.Create(ctx, resource, service)
-	var unsure *cache.UnsureError
+	var unknown *cache.OutcomeUnknownError
 	switch {
 	case err == nil:
 		done(api.Stored)
-	case errors.As(err, &unsure):
+	case errors.As(err, &unknown):
 		done(api.Unsure)
 	default:
 		done(api.NotStored)

@@ -72,7 +72,7 @@ func (t *T) Cleanup(f func(ctx context.Context)) { t.cleanups = append(t.cleanup
 // Fault ends the case without a verdict: the suite, not the cluster, is in the way.
 func (t *T) Fault(err error) {
 	t.fault = err
-	t.abort("the case can't be judged: " + err.Error())
+	t.abort("the case has no verdict: " + err.Error())
 }
 
 // Must ends the case as failed when err is not nil, saying what was being done.

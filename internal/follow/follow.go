@@ -26,31 +26,31 @@ type Files struct {
 	// Failed is called each time new content could not be applied; nil is allowed. It is set before Run.
 	Failed func()
 
-	paths   []string
-	apply   func(ctx context.Context, contents [][]byte) error
-	applied sum
-	failed  sum
-	useless bool // what failed
-	retryAt time.Time
+	paths     []string
+	apply     func(ctx context.Context, contents [][]byte) error
+	applied   sum
+	failed    sum
+	permanent bool // what failed
+	retryAt   time.Time
 }
 
 type sum [sha256.Size]byte
 
-// Useless marks what apply says of content that is wrong by itself, so that to try it again would be no use. nil stays
-// nil.
-func Useless(err error) error {
+// Permanent marks what apply says of content that is wrong by itself, so that to try it again would be no use. nil
+// stays nil.
+func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &uselessError{err}
+	return &permanentError{err}
 }
 
-// IsUseless tells whether an error is marked so.
-func IsUseless(err error) bool { return errors.As(err, new(*uselessError)) }
+// IsPermanent tells whether an error is marked so.
+func IsPermanent(err error) bool { return errors.As(err, new(*permanentError)) }
 
-type uselessError struct{ error }
+type permanentError struct{ error }
 
-func (e *uselessError) Unwrap() error { return e.error }
+func (e *permanentError) Unwrap() error { return e.error }
 
 // New reads the files and calls apply with their contents, in the order of the paths. It fails if that does, with an
 // error that names the file that can't be read, or all of them.
@@ -90,7 +90,7 @@ func (f *Files) look(ctx context.Context, now time.Time) error {
 		f.failed = [sha256.Size]byte{}
 		return nil
 	}
-	if sum == f.failed && (f.useless || now.Before(f.retryAt)) {
+	if sum == f.failed && (f.permanent || now.Before(f.retryAt)) {
 		return nil
 	}
 	if err == nil {
@@ -100,7 +100,7 @@ func (f *Files) look(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	f.failed, f.useless, f.retryAt = sum, IsUseless(err), now.Add(Retry)
+	f.failed, f.permanent, f.retryAt = sum, IsPermanent(err), now.Add(Retry)
 	if f.Failed != nil {
 		f.Failed()
 	}

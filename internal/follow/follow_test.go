@@ -33,9 +33,9 @@ func TestLook(t *testing.T) {
 		case broken && strings.Contains(all, "bad"):
 			return errors.New("bad content")
 		case strings.Contains(all, "nonsense"):
-			return Useless(errors.New("nonsense"))
+			return Permanent(errors.New("nonsense"))
 		}
-		return Useless(nil)
+		return Permanent(nil)
 	}, one, two)
 	if err != nil {
 		t.Fatal(err)

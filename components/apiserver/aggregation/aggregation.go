@@ -208,7 +208,7 @@ func (a *Aggregator) follow(stored []*apiService) {
 		r := a.remotes[s.Name]
 		if former := r; former == nil || former.pair != pair || !reflect.DeepEqual(former.spec, &s.Spec) {
 			r = a.newRemote(s, pair)
-			r.inherit(former)
+			r.copyState(former)
 		}
 		r.contest(s)
 		remotes[s.Name] = r

@@ -29,8 +29,8 @@ type documents struct {
 	own map[string]string // made of v3: the documents of the group version
 }
 
-// inherit takes over what is held, before d is used. It counts as old.
-func (d *documents) inherit(former *documents) {
+// copyState takes over what is held, before d is used. It counts as old.
+func (d *documents) copyState(former *documents) {
 	former.mu.Lock()
 	defer former.mu.Unlock()
 	d.v2, d.v3, d.own = former.v2, former.v3, former.own

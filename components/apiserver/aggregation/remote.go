@@ -57,15 +57,15 @@ func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
 	return r
 }
 
-// inherit takes over what is known of the same server until it has been checked again: resources must not go and come
+// copyState takes over what is known of the same server until it has been checked again: resources must not go and come
 // back because the connection to the server was changed. former may be nil.
-func (r *remote) inherit(former *remote) {
+func (r *remote) copyState(former *remote) {
 	if former == nil || r.groupVersion() != former.groupVersion() ||
 		!reflect.DeepEqual(r.spec.Service, former.spec.Service) {
 		return
 	}
 	r.described.Store(former.described.Load())
-	r.documents.inherit(&former.documents)
+	r.documents.copyState(&former.documents)
 }
 
 func (r *remote) groupVersion() schema.GroupVersion {
@@ -118,8 +118,8 @@ func (r *remote) close() {
 	}
 }
 
-// poke makes the remote be looked at now.
-func (r *remote) poke() { signal(r.wake) }
+// checkNow makes the remote be looked at now.
+func (r *remote) checkNow() { signal(r.wake) }
 
 func signal(c chan<- struct{}) {
 	select {

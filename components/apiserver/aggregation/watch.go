@@ -96,7 +96,7 @@ func (w *watch) changed(service types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.byService[service] {
-		r.poke()
+		r.checkNow()
 	}
 }
 

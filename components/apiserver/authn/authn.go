@@ -188,10 +188,10 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 	files, err := follow.New(func(ctx context.Context, contents [][]byte) error {
 		config, err := decodeConfig(contents[0])
 		if err != nil {
-			return follow.Useless(err)
+			return follow.Permanent(err)
 		}
 		if config.Anonymous != nil && cfg.AnonymousGiven {
-			return follow.Useless(errors.New(
+			return follow.Permanent(errors.New(
 				"anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication " +
 					"configuration file"))
 		}

@@ -69,7 +69,7 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 		compiler = authenticationcel.NewDefaultCompiler()
 	}
 	if err := checkConfig(config, compiler, i.accounts); err != nil {
-		return nil, follow.Useless(err)
+		return nil, follow.Permanent(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &generation{cancel: cancel}
@@ -127,7 +127,7 @@ func (i *issuers) running() bool { return i.now.Load() != nil }
 // replace puts another configuration into effect once all its issuers have told their keys.
 func (i *issuers) replace(ctx context.Context, config *apiserver.AuthenticationConfiguration) error {
 	if !apiequality.Semantic.DeepEqual(config.Anonymous, i.anonymous) {
-		return follow.Useless(errors.New("the anonymous authenticator can't be changed while the server runs"))
+		return follow.Permanent(errors.New("the anonymous authenticator can't be changed while the server runs"))
 	}
 	g, err := i.start(config)
 	if err != nil {

@@ -233,11 +233,11 @@ func TestConfigReload(t *testing.T) {
 	gone.Close()
 	asked, cancel := context.WithCancel(context.Background())
 	cancel() // no request waits for the issuer
-	if err := replace(asked, config(gone)); err == nil || follow.IsUseless(err) || !try(second) {
+	if err := replace(asked, config(gone)); err == nil || follow.IsPermanent(err) || !try(second) {
 		t.Errorf("after naming an issuer that doesn't answer: %v", err)
 	}
 	for _, content := range []string{configHeader + "jwt: [{}]\n", configHeader + "anonymous: {enabled: false}\n"} {
-		if err := replace(context.Background(), []byte(content)); !follow.IsUseless(err) || !try(second) {
+		if err := replace(context.Background(), []byte(content)); !follow.IsPermanent(err) || !try(second) {
 			t.Errorf("after %q: %v", content, err)
 		}
 	}

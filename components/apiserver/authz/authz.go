@@ -119,7 +119,7 @@ func New(cfg Config) (*Chain, error) {
 	var err error
 	c.file, err = follow.New(func(_ context.Context, contents [][]byte) error {
 		if c.now.Load() != nil {
-			return follow.Useless(c.reload(contents[0], cfg.Identity))
+			return follow.Permanent(c.reload(contents[0], cfg.Identity))
 		}
 		config, err := decodeConfig(contents[0])
 		if err != nil {

@@ -94,26 +94,26 @@ func New(cfg Config) *Bootstrap {
 // Ensure creates what is missing and repairs what differs. It returns when everything is in place that a server needs;
 // it retries for that for a while.
 func (b *Bootstrap) Ensure(ctx context.Context) error {
-	if err := b.inheritPatiently(ctx); err != nil {
+	if err := b.retryMigrateRoles(ctx); err != nil {
 		return err
 	}
 	return b.take(ctx, slices.Concat(b.commonSteps(), b.ownSteps()))
 }
 
-// Lay is the part of Ensure that writes what is the same for all servers of a cluster, and Introduce the part that
-// tells of this one. They may be called at once.
-func (b *Bootstrap) Lay(ctx context.Context) error {
-	if err := b.inheritPatiently(ctx); err != nil {
+// EnsureShared is the part of Ensure that writes what is the same for all servers of a cluster, and EnsureServer the
+// part that tells of this one. They may be called at once.
+func (b *Bootstrap) EnsureShared(ctx context.Context) error {
+	if err := b.retryMigrateRoles(ctx); err != nil {
 		return err
 	}
 	return b.take(ctx, b.commonSteps())
 }
 
-// Introduce is described with Lay.
-func (b *Bootstrap) Introduce(ctx context.Context) error { return b.take(ctx, b.ownSteps()) }
+// EnsureServer is described with EnsureShared.
+func (b *Bootstrap) EnsureServer(ctx context.Context) error { return b.take(ctx, b.ownSteps()) }
 
-// inheritPatiently does what all that is common waits for.
-func (b *Bootstrap) inheritPatiently(ctx context.Context) error {
+// retryMigrateRoles does what all that is common waits for.
+func (b *Bootstrap) retryMigrateRoles(ctx context.Context) error {
 	return b.take(ctx, b.retryUntil(retryTimeout, step{"out of what former releases left", b.migrateRoles}))
 }
 

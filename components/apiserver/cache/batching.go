@@ -6,8 +6,8 @@ import "time"
 // frame to each. So a bucket with many watchers is woken in batches: the first event at once, and all events until the
 // next batch together. The interval of batches grows with the number of watchers, as does the time that one takes.
 const (
-	// crowd is the number of watchers from which on they are woken in batches.
-	crowd = 32
+	// batchedFrom is the number of watchers from which on they are woken in batches.
+	batchedFrom = 32
 	// waveShare is the distance for each watcher: some times what the server takes to send to it.
 	waveShare = 50 * time.Microsecond
 	waveMax   = 20 * time.Millisecond
@@ -37,7 +37,7 @@ func (c *Cache) wakeUp(b *bucket) {
 	}
 	now := c.set.config.Clock.Now()
 	rest := b.next.Sub(now)
-	if len(b.watchers) < crowd || rest <= 0 {
+	if len(b.watchers) < batchedFrom || rest <= 0 {
 		b.wave(now)
 		return
 	}

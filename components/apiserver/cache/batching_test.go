@@ -26,7 +26,7 @@ func TestWaves(t *testing.T) {
 		return w
 	}
 	var many []*Watcher
-	for range crowd {
+	for range batchedFrom {
 		many = append(many, watch(Predicate{}))
 	}
 	alone := watch(Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n1")})
@@ -56,7 +56,7 @@ func TestWaves(t *testing.T) {
 			return f.pods.watchers.all.coming
 		}
 		for coming() {
-			clock.Step(crowd * waveShare)
+			clock.Step(batchedFrom * waveShare)
 		}
 	}
 	change()
@@ -68,7 +68,7 @@ func TestWaves(t *testing.T) {
 		read(alone, 1)
 		for _, w := range many {
 			if awake(w) {
-				t.Fatal("a watcher of a crowd is woken before it is time")
+				t.Fatal("a watcher of many is woken before it is time")
 			}
 		}
 	}

@@ -143,7 +143,7 @@ func (c *change) key() string {
 
 // send queues a change for all watchers of a bucket that can see it and don't know it yet.
 func (c *Cache) send(b *bucket, now *change) {
-	many := len(b.watchers) >= crowd
+	many := len(b.watchers) >= batchedFrom
 	for _, w := range b.watchers {
 		if now.revision <= w.after {
 			continue

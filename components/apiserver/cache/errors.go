@@ -95,12 +95,12 @@ func (c *Cache) errNotFound(key string) error {
 	return apierrors.NewNotFound(c.resource, name)
 }
 
-// UnsureError is a write that the store has not answered: it may have happened. It is answered as Err, which is of the
-// API.
-type UnsureError struct{ Err error }
+// OutcomeUnknownError is a write that the store has not answered: it may have happened. It is answered as Err, which is
+// of the API.
+type OutcomeUnknownError struct{ Err error }
 
-func (e *UnsureError) Error() string { return e.Err.Error() }
-func (e *UnsureError) Unwrap() error { return e.Err }
+func (e *OutcomeUnknownError) Error() string { return e.Err.Error() }
+func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
 // TooLargeError is a write that the store did not take for its size. It is answered as Err, which is of the API.
 type TooLargeError struct{ Err error }
@@ -120,7 +120,7 @@ func (c *Cache) errWrite(err error, verb string) error {
 	case errors.As(err, &large):
 		return &TooLargeError{errPlain(err)}
 	}
-	return &UnsureError{c.errStore(err, verb)}
+	return &OutcomeUnknownError{c.errStore(err, verb)}
 }
 
 // errStore makes a status error of a failure of the store.

@@ -27,7 +27,7 @@ func (full) Create(context.Context, string, []byte, time.Duration) (int64, error
 func TestStoreFailures(t *testing.T) {
 	f := start(t, full{memory.New(nil)}, Config{})
 	_, err := f.pods.Create(f.ctx, f.pods.Key("a", "x"), pod("a", "x", ""), 0)
-	var unsure *UnsureError
+	var unsure *OutcomeUnknownError
 	var status apierrors.APIStatus
 	if !errors.As(err, &unsure) || !errors.As(err, &status) {
 		t.Fatalf("got %v", err)
@@ -73,7 +73,7 @@ func TestUnsealed(t *testing.T) {
 	_, updated := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil,
 		func(*Entry) (api.Object, error) { return pod("a", "x", "node"), nil })
 	for _, err := range []error{created, updated} {
-		var unsure *UnsureError
+		var unsure *OutcomeUnknownError
 		if !apierrors.IsInternalError(err) || errors.As(err, &unsure) ||
 			err.Error() != "Internal error occurred: the key management service is down" {
 			t.Errorf("got %#v", err)

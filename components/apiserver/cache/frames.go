@@ -34,7 +34,7 @@ const maxKept = 64 << 10
 // Frame encodes what Next has returned, in a format. Watchers in a large bucket share encoded frames, as most of them
 // get the same events; a single watcher reuses own, if the frames are not large.
 func (w *Watcher) Frame(format *Format, events []Event, own *Frames) (*Frames, error) {
-	if !w.crowded {
+	if !w.batched {
 		own.Reset()
 		err := own.append(format, events)
 		return own.Given(), err

@@ -26,7 +26,7 @@ func TestFrames(t *testing.T) {
 	}
 	alone := watch(Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n1")})
 	var many []*Watcher
-	for range crowd {
+	for range batchedFrom {
 		many = append(many, watch(Predicate{}))
 	}
 	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
@@ -54,7 +54,7 @@ func TestFrames(t *testing.T) {
 			}
 		}
 		if own := framed(alone); own != &mine || !bytes.Equal(own.Bytes, shared.Bytes) {
-			t.Errorf("alone: %s, the crowd: %s", own.Bytes, shared.Bytes)
+			t.Errorf("alone: %s, among many: %s", own.Bytes, shared.Bytes)
 		}
 	}
 	if f.pods.Format(corev1.SchemeGroupVersion, serial.Protobuf, Whole).turn.Load() != 0 {
@@ -73,7 +73,7 @@ func TestLargeFrames(t *testing.T) {
 	events, err := w.Next(f.ctx)
 	f.must(err)
 	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
-	for _, w.crowded = range []bool{false, true} {
+	for _, w.batched = range []bool{false, true} {
 		var own Frames
 		frames, err := w.Frame(format, events, &own)
 		f.must(err)

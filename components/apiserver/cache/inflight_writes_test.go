@@ -28,22 +28,22 @@ func TestLanded(t *testing.T) {
 	for i := range 200 {
 		name := fmt.Sprint("p", i)
 		f.create("a", name, "")
-		f.pods.Landed(f.ctx)
+		f.pods.WaitForOwnWrites(f.ctx)
 		if _, ok := f.pods.Peek(f.pods.Key("a", name)); !ok {
 			t.Fatalf("%s is not there", name)
 		}
-		if f.pods.Landed(f.ctx) {
+		if f.pods.WaitForOwnWrites(f.ctx) {
 			t.Fatal("waited for nothing")
 		}
 		f.remove("a", name)
-		f.pods.Landed(f.ctx)
+		f.pods.WaitForOwnWrites(f.ctx)
 		if _, ok := f.pods.Peek(f.pods.Key("a", name)); ok {
 			t.Fatalf("%s is still there", name)
 		}
 	}
 	f.pods.set.timeout = time.Millisecond
 	f.pods.written.Store(1 << 40) // as in a store that went back
-	if !f.pods.Landed(f.ctx) || f.pods.Landed(f.ctx) {
+	if !f.pods.WaitForOwnWrites(f.ctx) || f.pods.WaitForOwnWrites(f.ctx) {
 		t.Error("not waited once")
 	}
 }

@@ -107,7 +107,7 @@ func (w *follower) visit(ctx context.Context) {
 // TestFollowersMissNothing: a client that watches, with any selector, and resumes from the last resource version of an
 // event or a bookmark, ends up with the current state.
 func TestFollowersMissNothing(t *testing.T) {
-	const writers, followers, writes = 4, 3 * crowd, 400
+	const writers, followers, writes = 4, 3 * batchedFrom, 400
 	f := start(t, memory.New(nil), Config{})
 	var writing, following sync.WaitGroup
 	written, end := context.WithCancel(f.ctx)

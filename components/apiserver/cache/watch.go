@@ -39,19 +39,19 @@ type Watcher struct {
 	scope    string
 	timer    clock.Timer
 	deadline time.Time
-	crowded  bool // by the time of what Next has returned
+	batched  bool // by the time of what Next has returned
 
 	behind func()
 	slot   place // where the registry has it; guarded by Cache.mu
 
-	mu    sync.Mutex
-	queue []Event
-	ripe  int     // how many events of queue may be read; the others wait for the next batch
-	crowd bool    // there were many watchers when queue was added to
-	taken []Event // is being read, spare was before
-	spare []Event
-	err   error
-	wake  chan struct{} // holds an item when there is something in queue or err
+	mu            sync.Mutex
+	queue         []Event
+	ripe          int     // how many events of queue may be read; the others wait for the next batch
+	queuedBatched bool    // there were many watchers when queue was added to
+	taken         []Event // is being read, spare was before
+	spare         []Event
+	err           error
+	wake          chan struct{} // holds an item when there is something in queue or err
 }
 
 // Watch begins to watch. The watcher ends when it falls too far behind; it must be closed.
@@ -204,7 +204,7 @@ func (w *Watcher) nextInitial() ([]Event, error) {
 func (w *Watcher) take() ([]Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.crowded = w.crowd; w.ripe == 0 {
+	if w.batched = w.queuedBatched; w.ripe == 0 {
 		return nil, w.err
 	}
 	events, rest := w.queue[:w.ripe], w.queue[w.ripe:]
@@ -284,12 +284,12 @@ func (w *Watcher) Close() {
 	}
 }
 
-// push appends an event; crowd tells whether the watcher is woken in batches. It returns whether the watcher is to be
+// push appends an event; batched tells whether the watcher is woken in batches. It returns whether the watcher is to be
 // woken.
-func (w *Watcher) push(e Event, crowd bool) bool {
+func (w *Watcher) push(e Event, batched bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.crowd = crowd
+	w.queuedBatched = batched
 	if w.err != nil {
 		return false
 	}

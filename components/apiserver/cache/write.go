@@ -227,9 +227,9 @@ func (c *Cache) wrote(revision, before int64) {
 	c.set.wrote(revision, before)
 }
 
-// Landed reports whether the cache lacked something that was written through it before, and waits for that: its writers
-// are answered a moment earlier. It waits no longer than readers do.
-func (c *Cache) Landed(ctx context.Context) (waited bool) {
+// WaitForOwnWrites reports whether the cache lacked something that was written through it before, and waits for that:
+// its writers are answered a moment earlier. It waits no longer than readers do.
+func (c *Cache) WaitForOwnWrites(ctx context.Context) (waited bool) {
 	revision := c.written.Load()
 	if c.set.Revision() >= revision {
 		return false

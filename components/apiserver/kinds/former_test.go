@@ -52,8 +52,8 @@ func formerCases(t *testing.T) []formerCase {
 func TestFormerVersionsAreRead(t *testing.T) {
 	left := map[string]*api.Kind{}
 	for _, k := range kinds.Table(api.Deps{}) {
-		for i := range k.Former {
-			left[k.Former[i].WithKind(k.Name).String()] = k
+		for i := range k.RemovedVersions {
+			left[k.RemovedVersions[i].WithKind(k.Name).String()] = k
 		}
 	}
 	kindOf := map[string]*api.Kind{}

@@ -14,7 +14,7 @@ import (
 func TestTwinsAreAlike(t *testing.T) {
 	found := 0
 	for _, kind := range Table(api.Deps{}) {
-		for _, v := range slices.Concat(kind.Versions, kind.Former) {
+		for _, v := range slices.Concat(kind.Versions, kind.RemovedVersions) {
 			if !v.Twin {
 				continue
 			}

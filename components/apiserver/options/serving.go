@@ -51,7 +51,7 @@ func (s *Serving) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.HSTS, "strict-transport-security-directives", nil,
 		"Directives of the header Strict-Transport-Security: max-age=..., includeSubDomains, preload.")
 	fs.Float64Var(&s.GoawayChance, "goaway-chance", 0,
-		"Chance from 0 to 0.02 that a request over HTTP/2 makes its client connect anew.")
+		"Chance from 0 to 0.02 that a request over HTTP/2 makes its client open another connection.")
 	s.MinRequestTimeout = 30 * time.Minute
 	fs.Var((*seconds)(&s.MinRequestTimeout), "min-request-timeout",
 		"Seconds that a watch lives at least if it doesn't say so itself.")

@@ -113,7 +113,7 @@ func New(config Config) (*Peers, error) {
 func (p *Peers) trust(_ context.Context, contents [][]byte) error {
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(contents[0]) {
-		return follow.Useless(fmt.Errorf("%s holds no certificate", p.config.CAFile))
+		return follow.Permanent(fmt.Errorf("%s holds no certificate", p.config.CAFile))
 	}
 	// The defaults notice connections whose other end is gone without a word.
 	before := p.transport.Swap(utilnet.SetTransportDefaults(&http.Transport{

@@ -231,11 +231,11 @@ func (ep *Endpoint) exists(obj, current api.Object) error {
 
 // outcomeOf tells what a write's error says of what is stored.
 func outcomeOf(err error) api.Outcome {
-	var unsure *cache.UnsureError
+	var unknown *cache.OutcomeUnknownError
 	switch {
 	case err == nil:
 		return api.Stored
-	case errors.As(err, &unsure):
+	case errors.As(err, &unknown):
 		return api.Unsure
 	}
 	return api.NotStored

@@ -216,7 +216,7 @@ func (d *deletion) mark(obj api.Object) {
 	}
 	// What may hold itself (namespaces, definitions of custom resources) gets no grace period at first, and stays of
 	// its generation.
-	if !d.held(obj) && (!first || d.Kind.Strategy.Held == nil) {
+	if !d.held(obj) && (!first || d.Kind.Strategy.HasSpecFinalizers == nil) {
 		obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 		if first && obj.GetGeneration() > 0 {
 			obj.SetGeneration(obj.GetGeneration() + 1)
@@ -230,14 +230,14 @@ func (d *deletion) mark(obj api.Object) {
 // removable tells whether an object whose deletion has begun can go.
 func (d *deletion) removable(obj api.Object) bool {
 	grace := obj.GetDeletionGracePeriodSeconds()
-	over := grace == nil && d.Kind.Strategy.Held == nil || grace != nil && *grace == 0
+	over := grace == nil && d.Kind.Strategy.HasSpecFinalizers == nil || grace != nil && *grace == 0
 	return over && len(obj.GetFinalizers()) == 0 && !d.held(obj)
 }
 
 // markedFirst tells whether a deletion of the object only marks it, whatever holds it: the first one does of what may
 // hold itself.
 func (d *deletion) markedFirst(obj api.Object) bool {
-	return d.Kind.Strategy.Held != nil && obj.GetDeletionTimestamp() == nil
+	return d.Kind.Strategy.HasSpecFinalizers != nil && obj.GetDeletionTimestamp() == nil
 }
 
 // finish takes the object out of the store. Admission sees once more what was marked for it, as the object is another

@@ -202,7 +202,7 @@ func (ep *Endpoint) now() metav1.Time {
 
 // held tells whether the object itself keeps from being removed (namespaces with finalizers in their spec, say).
 func (ep *Endpoint) held(obj api.Object) bool {
-	return ep.Kind.Strategy.Held != nil && ep.Kind.Strategy.Held(obj)
+	return ep.Kind.Strategy.HasSpecFinalizers != nil && ep.Kind.Strategy.HasSpecFinalizers(obj)
 }
 
 // allocate takes what the object needs to be unique; done is never nil.

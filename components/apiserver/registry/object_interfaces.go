@@ -34,8 +34,8 @@ func newObjectInterfaces(g *Registry) *objectInterfaces {
 			i.types[reflect.TypeOf(v.New())] = v
 			i.kinds[v.WithKind(r.Kind.Name)] = v
 		}
-		for n := range r.Kind.Former { // what comes back may say that it is of such
-			i.types[reflect.TypeOf(r.Kind.Former[n].New())] = &r.Kind.Former[n]
+		for n := range r.Kind.RemovedVersions { // what comes back may say that it is of such
+			i.types[reflect.TypeOf(r.Kind.RemovedVersions[n].New())] = &r.Kind.RemovedVersions[n]
 		}
 	}
 	return i

@@ -44,7 +44,7 @@ func (s StrictReader) List(ctx context.Context, resource schema.GroupResource, n
 		return nil, err
 	}
 	list, err := s.Local.List(ctx, resource, namespace)
-	if len(list) == 0 && ep.Cache.Landed(ctx) { // what this server has itself stored is there
+	if len(list) == 0 && ep.Cache.WaitForOwnWrites(ctx) { // what this server has itself stored is there
 		list, err = s.Local.List(ctx, resource, namespace)
 	}
 	if err != nil {

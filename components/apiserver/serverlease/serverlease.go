@@ -54,7 +54,7 @@ func (s *Servers) Renew(ctx context.Context, name string, set func(*Lease)) erro
 			return err
 		}
 	}
-	return fmt.Errorf("the lease of %s is written by somebody else all the time: %w", name, err)
+	return fmt.Errorf("the lease of %s changed at every try: %w", name, err)
 }
 
 func (s *Servers) put(ctx context.Context, key string, set func(*Lease), current storage.KeyValue) error {

@@ -67,13 +67,13 @@ func (a *Allocator) reconcile(ctx context.Context, what item) error {
 	case what.address:
 		obj, err := objects.As[*networkingv1.IPAddress](a.Objects.Get(ctx, ipAddresses, "", what.name.Name))
 		if err == nil {
-			err = a.lookAtAddress(ctx, obj)
+			err = a.repairAddress(ctx, obj)
 		}
 		return ignoreNotFound(err)
 	}
 	s, err := objects.As[*corev1.Service](a.Objects.Get(ctx, services, what.name.Namespace, what.name.Name))
 	if err == nil {
-		err = a.lookAtService(ctx, s, a.addresses.allRanges(ctx))
+		err = a.repairService(ctx, s, a.addresses.allRanges(ctx))
 	}
 	return ignoreNotFound(err)
 }

@@ -85,7 +85,7 @@ func users(list []*corev1.Service) map[int][]*corev1.Service {
 func (a *Allocator) repairAddresses(ctx context.Context, list []*corev1.Service) error {
 	ranges := a.addresses.allRanges(ctx)
 	for _, s := range list {
-		if err := a.lookAtService(ctx, s, ranges); err != nil {
+		if err := a.repairService(ctx, s, ranges); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (a *Allocator) repairAddresses(ctx context.Context, list []*corev1.Service)
 		return err
 	}
 	for _, obj := range all {
-		if err := a.lookAtAddress(ctx, obj); err != nil {
+		if err := a.repairAddress(ctx, obj); err != nil {
 			return err
 		}
 	}

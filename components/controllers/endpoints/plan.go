@@ -35,7 +35,7 @@ func plan(service *v1.Service, selected []*v1.Pod, current *v1.Endpoints) *v1.En
 		next.Labels = map[string]string{}
 	}
 	delete(next.Labels, services.HeadlessLabel)
-	if service.Spec.ClusterIP == v1.ClusterIPNone {
+	if services.Headless(service) {
 		next.Labels[services.HeadlessLabel] = ""
 	}
 	next.Labels[managedByLabel] = managedBy
@@ -103,7 +103,7 @@ func byAddress(a, b v1.EndpointAddress) int {
 // portsOf returns where the pod serves the Service; ok is false if it serves none of its ports.
 func portsOf(service *v1.Service, pod *v1.Pod) (ports []v1.EndpointPort, ok bool) {
 	if len(service.Spec.Ports) == 0 {
-		return nil, service.Spec.ClusterIP == v1.ClusterIPNone
+		return nil, services.Headless(service)
 	}
 	for i := range service.Spec.Ports {
 		port := &service.Spec.Ports[i]

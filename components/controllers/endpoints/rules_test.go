@@ -69,7 +69,7 @@ func TestFollowsItsService(t *testing.T) {
 	expect("gone")
 }
 
-// TestOthersStay: those that someone else writes, with a Service that selects nothing or with none.
+// TestOthersStay: those that another client writes, with a Service that selects nothing or with none.
 func TestOthersStay(t *testing.T) {
 	mine := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
 		Subsets: []v1.EndpointSubset{{Addresses: []v1.EndpointAddress{{IP: "192.0.2.1"}}}}}

@@ -205,9 +205,11 @@ func (c *Controller) apply(ctx context.Context, key string, service *v1.Service,
 		return fmt.Errorf("%s endpoint slice of service %s: %w", verb, key, err)
 	}
 	for _, slice := range p.create {
-		c.pending.ExpectCreations(key, 1)
-		if _, err := client.Create(ctx, slice, metav1.CreateOptions{}); err != nil {
-			c.pending.CreationObserved(key)
+		err := c.pending.Create(key, func() error {
+			_, err := client.Create(ctx, slice, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 				return nil
 			}

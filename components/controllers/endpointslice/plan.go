@@ -261,7 +261,7 @@ func sliceLabels(service *v1.Service) map[string]string {
 		labels = map[string]string{}
 	}
 	delete(labels, services.HeadlessLabel)
-	if service.Spec.ClusterIP == v1.ClusterIPNone {
+	if services.Headless(service) {
 		labels[services.HeadlessLabel] = ""
 	}
 	labels[discovery.LabelServiceName] = service.Name

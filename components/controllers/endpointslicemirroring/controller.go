@@ -125,10 +125,11 @@ func (c *Controller) warn(endpoints *v1.Endpoints, p plan) {
 func (c *Controller) apply(ctx context.Context, key string, p plan) error {
 	failed := func(verb string, err error) error { return fmt.Errorf("%s mirrored slice of %s: %w", verb, key, err) }
 	for _, slice := range p.create {
-		c.pending.ExpectCreations(key, 1)
-		if _, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice,
-			metav1.CreateOptions{}); err != nil {
-			c.pending.CreationObserved(key)
+		err := c.pending.Create(key, func() error {
+			_, err := c.env.Client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil
 			}

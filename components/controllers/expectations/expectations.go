@@ -41,6 +41,16 @@ func (t *Tracker) ExpectCreations(key string, count int) {
 	p.since = t.clock.Now()
 }
 
+// Create expects a creation for key, which create makes, and no longer if that fails.
+func (t *Tracker) Create(key string, create func() error) error {
+	t.ExpectCreations(key, 1)
+	err := create()
+	if err != nil {
+		t.CreationObserved(key)
+	}
+	return err
+}
+
 // ExpectDeletions notes that the objects with uids are about to be deleted for key.
 func (t *Tracker) ExpectDeletions(key string, uids ...types.UID) {
 	t.mu.Lock()

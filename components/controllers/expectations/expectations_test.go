@@ -1,6 +1,7 @@
 package expectations
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -23,6 +24,21 @@ func TestTracker(t *testing.T) {
 	want("one creation pending", false)
 	tracker.CreationObserved("ns/a")
 	want("creations observed", true)
+
+	failure := errors.New("refused")
+	err := tracker.Create("ns/a", func() error {
+		want("during the call", false)
+		return failure
+	})
+	if err != failure {
+		t.Errorf("error %v", err)
+	}
+	want("the creation failed", true)
+	if err := tracker.Create("ns/a", func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	want("created, not seen", false)
+	tracker.CreationObserved("ns/a")
 
 	tracker.ExpectDeletions("ns/a", "u1", "u2")
 	tracker.DeletionObserved("ns/a", "u1")

@@ -54,7 +54,7 @@ func deletable(d discovery.ServerResourcesInterface) (map[schema.GroupVersionRes
 // monitors watch every deletable resource and tell the graph.
 type monitors struct {
 	client metadata.Interface
-	// shared are informers that someone else runs.
+	// shared are informers that run elsewhere.
 	shared map[schema.GroupVersionResource]cache.SharedIndexInformer
 	graph  *graph
 	clock  clock.PassiveClock

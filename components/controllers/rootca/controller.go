@@ -59,8 +59,8 @@ func New(env runner.Env, ca []byte) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// plan returns the config map to write; nil if current is right. A description that someone has changed lasts until the
-// next repair.
+// plan returns the config map to write; nil if current is right. A description that another client has changed lasts
+// until the next repair.
 func plan(namespace, ca string, current *v1.ConfigMap) *v1.ConfigMap {
 	data := map[string]string{dataKey: ca}
 	if current == nil {

@@ -82,12 +82,15 @@ func IPs(pod *v1.Pod, family v1.IPFamily) []string {
 	return found
 }
 
+// Headless reports whether the Service wants no cluster IP.
+func Headless(service *v1.Service) bool { return service.Spec.ClusterIP == v1.ClusterIPNone }
+
 // Families returns the address families of the Service; old API servers leave them to be guessed.
 func Families(service *v1.Service) []v1.IPFamily {
 	switch {
 	case len(service.Spec.IPFamilies) > 0:
 		return service.Spec.IPFamilies
-	case service.Spec.ClusterIP != v1.ClusterIPNone && net.IsIPv6String(service.Spec.ClusterIP):
+	case !Headless(service) && net.IsIPv6String(service.Spec.ClusterIP):
 		return []v1.IPFamily{v1.IPv6Protocol}
 	}
 	return []v1.IPFamily{v1.IPv4Protocol}

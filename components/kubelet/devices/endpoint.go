@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"quintet.dev/quintet/components/kubelet/pluginwatcher"
 )
 
 // preStartTimeout bounds a call of PreStartContainer.
@@ -26,7 +27,7 @@ type endpoint struct {
 }
 
 func dial(resource, socket string, options *pluginapi.DevicePluginOptions) (*endpoint, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := pluginwatcher.Dial(socket)
 	if err != nil {
 		return nil, fmt.Errorf("failed to dial device plugin with socketPath %s: %w", socket, err)
 	}

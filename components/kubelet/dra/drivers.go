@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -100,8 +99,7 @@ func (d *Drivers) Register(ctx context.Context, p pluginwatcher.Plugin) error {
 		return fmt.Errorf("none of the versions %v of DRA driver %s is supported: use %s or %s", p.Versions, p.Name,
 			drapb.DRAPluginService, drapbv1beta1.DRAPluginService)
 	}
-	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, d.DialOptions...)
-	conn, err := grpc.NewClient("unix://"+p.Endpoint, options...)
+	conn, err := pluginwatcher.Dial(p.Endpoint, d.DialOptions...)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/klog/v2"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"k8s.io/utils/clock"
@@ -144,7 +142,7 @@ func (w *Watcher) try(ctx context.Context, path string, s *socket) {
 
 // register asks a plug-in for its name and tells it what came of its registration.
 func (w *Watcher) register(ctx context.Context, path string, s *socket) error {
-	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := Dial(path)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (r nodeFetched) apply(ctx context.Context, w *worker) {
 		return
 	}
 	if r.err != nil {
-		klog.FromContext(ctx).Error(r.err, "Node can't be fetched: the pod is judged by what is known of it",
+		klog.FromContext(ctx).Error(r.err, "Node can't be fetched: the pod is admitted by what is known of it",
 			"pod", klog.KObj(s.pod))
 		w.reject(r.refused)
 	} else if why := w.tryAdmit(r.node); why != nil {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/dynamic-resource-allocation/structured"
+
+	"quintet.dev/quintet/internal/resources"
 )
 
 // devices are the objects of dynamic resource allocation
@@ -181,10 +183,7 @@ func (d *devices) DeviceClassFor(name v1.ResourceName) *resourcev1.DeviceClass {
 
 // IsExtended tells whether device classes can serve a resource: one with a domain of its own, or that names a class.
 func IsExtended(name v1.ResourceName) bool {
-	text := string(name)
-	return strings.HasPrefix(text, resourcev1.ResourceDeviceClassPrefix) ||
-		strings.Contains(text, "/") && !strings.Contains(text, v1.ResourceDefaultNamespacePrefix) &&
-			!strings.HasPrefix(text, v1.DefaultResourceRequestsPrefix)
+	return strings.HasPrefix(string(name), resourcev1.ResourceDeviceClassPrefix) || resources.Extended(name)
 }
 
 func (d *devices) classesChanged() {

@@ -134,7 +134,7 @@ func TestDeviceClassFor(t *testing.T) {
 		t.Error("classes are not found by the resources that name them")
 	}
 	for name, want := range map[string]bool{"cpu": false, "example.com/gpu": true, "requests.example.com/gpu": false,
-		"kubernetes.io/x": false, "deviceclass.resource.kubernetes.io/x": true} {
+		"kubernetes.io/x": false, "example.com/a b": false, "deviceclass.resource.kubernetes.io/x": true} {
 		if got := IsExtended(v1.ResourceName(name)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -87,10 +87,10 @@ func peerCases() []suite.Case {
 			Requirement: "An egress rule MUST allow connections to the pods that it selects, and to no others."},
 		{ID: "network-policy/egress-service", Run: egressService, Reference: filtering,
 			Needs:       []suite.Feature{suite.ServiceNetwork},
-			Requirement: "Connections to a cluster IP MUST be judged by the pod behind it, and by that pod's port."},
+			Requirement: "Connections to a cluster IP MUST be filtered by the pod behind it, and by that pod's port."},
 		{ID: "network-policy/ingress-service", Run: ingressService, Reference: filtering,
 			Needs:       []suite.Feature{suite.ServiceNetwork},
-			Requirement: "Connections through a cluster IP MUST be judged by the pod that makes them."},
+			Requirement: "Connections through a cluster IP MUST be filtered by the pod that makes them."},
 	}
 }
 

@@ -63,8 +63,8 @@ func Cases() []suite.Case {
 		{ID: "node/missing-config", Run: missingConfig, Reference: volumeDocs + "#configmap",
 			Requirement: "A pod that needs a missing config map MUST wait, say why, and start once it is there."},
 		{ID: "node/service-account-token", Run: serviceAccountToken, Reference: projected + "#serviceaccounttoken",
-			Requirement: "A pod MUST find a token for its service account, the root certificate and its namespace where they " +
-				"are promised."},
+			Requirement: "A pod MUST find a token for its service account, the root certificate and its namespace where " +
+				"containers look for them."},
 		{ID: "node/readiness", Run: readiness, Reference: probeDocs,
 			Requirement: "A pod MUST be ready only while its readiness probe succeeds, and not be restarted when it does not."},
 		{ID: "node/liveness", Run: liveness, Reference: probeDocs,

@@ -76,11 +76,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	for i := range charges {
-		book := p.book
+		charge := p.charge
 		if a.IsDryRun() {
-			book = p.look
+			charge = p.checkRoom
 		}
-		if err := book(ctx, a, &charges[i]); err != nil {
+		if err := charge(ctx, a, &charges[i]); err != nil {
 			p.refund(ctx, a, charges[:i])
 			return err
 		}
@@ -213,7 +213,7 @@ func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []char
 		if len(c.over(c.quota)) == 0 {
 			continue
 		}
-		if err := p.look(ctx, a, c); err != nil {
+		if err := p.checkRoom(ctx, a, c); err != nil {
 			return err
 		}
 	}
@@ -223,8 +223,8 @@ func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []char
 // errUnchanged ends an update that is not to be written.
 var errUnchanged = errors.New("nothing is to be written")
 
-// look tells whether there is room for a charge in the quota as it is stored.
-func (p *Plugin) look(ctx context.Context, a admission.Attributes, c *charge) error {
+// checkRoom tells whether there is room for a charge in the quota as it is stored.
+func (p *Plugin) checkRoom(ctx context.Context, a admission.Attributes, c *charge) error {
 	err := p.change(ctx, c.quota, func(q *corev1.ResourceQuota) error {
 		if err := c.refusal(a, q); err != nil {
 			return err

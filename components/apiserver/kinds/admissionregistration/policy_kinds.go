@@ -74,10 +74,10 @@ func validatingPolicies(deps api.Deps) *api.Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    DefaultValidatingPolicy,
-		Former: []api.Version{
-			api.FormerTwin[*admissionv1beta1.ValidatingAdmissionPolicy](admissionv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*admissionv1beta1.ValidatingAdmissionPolicy](admissionv1beta1.SchemeGroupVersion,
 				DefaultValidatingPolicy),
-			api.FormerTwin[*admissionv1alpha1.ValidatingAdmissionPolicy](admissionv1alpha1.SchemeGroupVersion,
+			api.RemovedTwin[*admissionv1alpha1.ValidatingAdmissionPolicy](admissionv1alpha1.SchemeGroupVersion,
 				DefaultValidatingPolicy),
 		},
 		Strategy: readable(s, func(ctx context.Context, new, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
@@ -112,10 +112,10 @@ func validatingPolicyBindings(deps api.Deps) *api.Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    DefaultValidatingBinding,
-		Former: []api.Version{
-			api.FormerTwin[*admissionv1beta1.ValidatingAdmissionPolicyBinding](admissionv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*admissionv1beta1.ValidatingAdmissionPolicyBinding](admissionv1beta1.SchemeGroupVersion,
 				DefaultValidatingBinding),
-			api.FormerTwin[*admissionv1alpha1.ValidatingAdmissionPolicyBinding](admissionv1alpha1.SchemeGroupVersion,
+			api.RemovedTwin[*admissionv1alpha1.ValidatingAdmissionPolicyBinding](admissionv1alpha1.SchemeGroupVersion,
 				DefaultValidatingBindingV1alpha1),
 		},
 		Strategy: readable(configured(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec },

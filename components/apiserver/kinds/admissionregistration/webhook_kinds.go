@@ -50,8 +50,8 @@ func validatingWebhooks() *api.Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    DefaultValidating,
-		Former: []api.Version{
-			api.FormerTwin[*admissionv1beta1.ValidatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*admissionv1beta1.ValidatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion,
 				DefaultValidatingV1beta1),
 		},
 		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, asStored,
@@ -69,8 +69,8 @@ func mutatingWebhooks() *api.Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    DefaultMutating,
-		Former: []api.Version{
-			api.FormerTwin[*admissionv1beta1.MutatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*admissionv1beta1.MutatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion,
 				DefaultMutatingV1beta1),
 		},
 		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, asStored,

@@ -35,8 +35,8 @@ type Row[P Object] struct {
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
 	OthersFirst bool
-	// Former are versions that are only read; see FormerVersion and FormerTwin.
-	Former []Version
+	// RemovedVersions are those that are only read; see RemovedVersion and RemovedTwin.
+	RemovedVersions []Version
 
 	Strategy Strategy[P]
 	Status   *Strategy[P] // serves /status
@@ -67,8 +67,8 @@ func Define[P Object](r Row[P]) *Kind {
 	k := &Kind{
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
-		Hub: r.Hub, Former: r.Former, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix,
-		Verbs:   r.Verbs,
+		Hub: r.Hub, RemovedVersions: r.RemovedVersions, Stored: r.Stored, StoredAsJSON: r.AsJSON,
+		Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations,
 		PlainRows: r.Columns == nil,
 		OnRead:    apply1(r.OnRead), reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
@@ -76,8 +76,8 @@ func Define[P Object](r Row[P]) *Kind {
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }
-		for i := range k.Former {
-			if v := &k.Former[i]; v.Twin {
+		for i := range k.RemovedVersions {
+			if v := &k.RemovedVersions[i]; v.Twin {
 				v.Check = func(obj Object) error { return r.Check(sameAs[P](obj).Interface().(P)) }
 			}
 		}

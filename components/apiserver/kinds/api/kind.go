@@ -44,10 +44,10 @@ type Kind struct {
 	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
 	// served by "" and by events.k8s.io from one stored form.
 	Versions []Version
-	// Former are versions that no server of the release serves, preferred or not: what lies in the store in them is
+	// RemovedVersions are those that no server of the release serves, preferred or not: what lies in the store in them is
 	// read, and patches may make such of an object. Each has but a type, ToHub, which sets the version's defaults and
 	// may change its argument, and Check.
-	Former []Version
+	RemovedVersions []Version
 	// Gate is the feature that the kind belongs to: it is served only where that is on. "" for most.
 	Gate featuregate.Feature
 	// Prefix is the place below /registry, as upstream has it: "pods", "services/specs", "minions" (for nodes).
@@ -256,9 +256,9 @@ func (k *Kind) Readable(gv schema.GroupVersion) *Version {
 	if v := k.Version(gv); v != nil {
 		return v
 	}
-	for i := range k.Former {
-		if k.Former[i].GroupVersion == gv {
-			return &k.Former[i]
+	for i := range k.RemovedVersions {
+		if k.RemovedVersions[i].GroupVersion == gv {
+			return &k.RemovedVersions[i]
 		}
 	}
 	return nil

@@ -55,10 +55,10 @@ type Strategy[P Object] struct {
 	// the deletion is graceful at all. nil means never.
 	Grace func(ctx context.Context, obj P, options *metav1.DeleteOptions) bool
 	// Terminate is called when a deletion begins that can't be finished at once; it may change obj (a namespace's
-	// phase). Held reports whether, besides metadata.finalizers, the object itself holds its removal back
+	// phase). HasSpecFinalizers reports whether, besides metadata.finalizers, the object itself holds its removal back
 	// (spec.finalizers).
-	Terminate func(obj P)
-	Held      func(obj P) bool
+	Terminate         func(obj P)
+	HasSpecFinalizers func(obj P) bool
 	// StorePreconditions: of a deletion's preconditions that aren't met the store tells.
 	StorePreconditions bool
 	// ReturnDeleted: DELETE answers with the object as it was, else with a Status.
@@ -69,8 +69,8 @@ type Strategy[P Object] struct {
 	OrphanByDefault bool
 	// NoDependents: deletions ask nothing of the garbage collector, whatever their propagation policy.
 	NoDependents bool
-	// CollectedLater: the deletion that only marks the object (see Held) asks nothing of the garbage collector; what
-	// follows may.
+	// CollectedLater: the deletion that only marks the object (see HasSpecFinalizers) asks nothing of the garbage
+	// collector; what follows may.
 	CollectedLater bool
 	// OrphanWarning is the warning for deletions without a propagation policy; "" gives none.
 	OrphanWarning string
@@ -138,8 +138,8 @@ func (s Strategy[P]) Erase(versions ...schema.GroupVersion) Strategy[Object] {
 	if f := s.Grace; f != nil {
 		out.Grace = func(ctx context.Context, obj Object, o *metav1.DeleteOptions) bool { return f(ctx, obj.(P), o) }
 	}
-	if f := s.Held; f != nil {
-		out.Held = func(obj Object) bool { return f(obj.(P)) }
+	if f := s.HasSpecFinalizers; f != nil {
+		out.HasSpecFinalizers = func(obj Object) bool { return f(obj.(P)) }
 	}
 	return out
 }

@@ -46,9 +46,9 @@ func sameAs[To Object](obj Object) reflect.Value {
 	return reflect.NewAt(reflect.TypeFor[To]().Elem(), reflect.ValueOf(obj).UnsafePointer())
 }
 
-// FormerVersion makes a version in which objects are read but never written; setDefaults knows the version's defaults
+// RemovedVersion makes a version in which objects are read but never written; setDefaults knows the version's defaults
 // in terms of the hub's type, and may be nil.
-func FormerVersion[V, P Object](gv schema.GroupVersion, toHub func(V) P, setDefaults func(P)) Version {
+func RemovedVersion[V, P Object](gv schema.GroupVersion, toHub func(V) P, setDefaults func(P)) Version {
 	return Version{
 		GroupVersion: gv, New: NewObject[V],
 		ToHub: func(obj Object) (Object, error) {
@@ -61,14 +61,14 @@ func FormerVersion[V, P Object](gv schema.GroupVersion, toHub func(V) P, setDefa
 	}
 }
 
-// FormerLike makes such a version of a type that is laid out as that which toHub takes.
-func FormerLike[V, L, P Object](gv schema.GroupVersion, toHub func(L) P, setDefaults func(P)) Version {
-	return FormerVersion(gv, func(obj V) P { return toHub(retyped[L](obj)) }, setDefaults)
+// RemovedLike makes such a version of a type that is laid out as that which toHub takes.
+func RemovedLike[V, L, P Object](gv schema.GroupVersion, toHub func(L) P, setDefaults func(P)) Version {
+	return RemovedVersion(gv, func(obj V) P { return toHub(retyped[L](obj)) }, setDefaults)
 }
 
-// FormerTwin makes such a version of a type that is laid out as that of the hub P.
-func FormerTwin[V, P Object](gv schema.GroupVersion, setDefaults func(P)) Version {
-	v := FormerLike[V](gv, func(hub P) P { return hub }, setDefaults)
+// RemovedTwin makes such a version of a type that is laid out as that of the hub P.
+func RemovedTwin[V, P Object](gv schema.GroupVersion, setDefaults func(P)) Version {
+	v := RemovedLike[V](gv, func(hub P) P { return hub }, setDefaults)
 	v.Twin = true
 	return v
 }

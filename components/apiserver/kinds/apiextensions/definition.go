@@ -35,8 +35,8 @@ func customResourceDefinitions() *api.Kind {
 			Meta: api.MetaNothing, AnyFinalizer: true,
 			PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate,
 			Validate: api.OfObject(Validate), ValidateUpdate: api.OfChange(ValidateUpdate),
-			Warnings: api.OfChange(Warnings),
-			Held:     Held, Terminate: Terminate, CollectedLater: true,
+			Warnings:          api.OfChange(Warnings),
+			HasSpecFinalizers: AwaitsTerminate, Terminate: Terminate, CollectedLater: true,
 			StorePreconditions: true,
 			Reset:              []string{"status"},
 		},
@@ -226,8 +226,8 @@ func unknownFormats(obj crd) []string {
 	return out
 }
 
-// Held makes a deletion wait until Terminate has put its finalizer on.
-func Held(obj crd) bool {
+// AwaitsTerminate makes a deletion wait until Terminate has put its finalizer on.
+func AwaitsTerminate(obj crd) bool {
 	return apihelpers.FindCRDCondition(obj, apiextensionsv1.Terminating) == nil
 }
 

@@ -26,8 +26,8 @@ func apiServices(deps api.Deps) *api.Kind {
 		AsJSON:        true,
 		StatusNoTable: true,
 		Default:       apiregistrationv1.SetObjectDefaults_APIService,
-		Former: []api.Version{
-			api.FormerTwin[*apiregistrationv1beta1.APIService](apiregistrationv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*apiregistrationv1beta1.APIService](apiregistrationv1beta1.SchemeGroupVersion,
 				apiregistrationv1.SetObjectDefaults_APIService),
 		},
 		Strategy: api.Strategy[Service]{

@@ -37,9 +37,9 @@ func daemonSets(deps api.Deps) *api.Kind {
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: DefaultDaemonSet,
-		Former: []api.Version{
-			api.FormerTwin[*appsv1beta2.DaemonSet](appsv1beta2.SchemeGroupVersion, DefaultDaemonSet),
-			api.FormerVersion(extensionsv1beta1.SchemeGroupVersion, DaemonSetFromExtensions,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*appsv1beta2.DaemonSet](appsv1beta2.SchemeGroupVersion, DefaultDaemonSet),
+			api.RemovedVersion(extensionsv1beta1.SchemeGroupVersion, DaemonSetFromExtensions,
 				DefaultDaemonSetExtensions),
 		},
 		FieldAnnotations: []string{appsv1.DeprecatedTemplateGeneration},

@@ -40,10 +40,10 @@ func deployments(deps api.Deps) *api.Kind {
 		Default:          DefaultDeployment,
 		Check:            CheckDeployment,
 		FieldAnnotations: []string{appsv1.DeprecatedRollbackTo},
-		Former: []api.Version{
-			api.FormerTwin[*appsv1beta2.Deployment](appsv1beta2.SchemeGroupVersion, DefaultDeployment),
-			api.FormerVersion(appsv1beta1.SchemeGroupVersion, DeploymentFromV1beta1, DefaultDeploymentV1beta1),
-			api.FormerLike[*extensionsv1beta1.Deployment](extensionsv1beta1.SchemeGroupVersion, DeploymentFromV1beta1,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*appsv1beta2.Deployment](appsv1beta2.SchemeGroupVersion, DefaultDeployment),
+			api.RemovedVersion(appsv1beta1.SchemeGroupVersion, DeploymentFromV1beta1, DefaultDeploymentV1beta1),
+			api.RemovedLike[*extensionsv1beta1.Deployment](extensionsv1beta1.SchemeGroupVersion, DeploymentFromV1beta1,
 				DefaultDeploymentExtensions),
 		},
 		Strategy: api.Strategy[*appsv1.Deployment]{

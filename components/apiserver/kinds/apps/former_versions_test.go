@@ -48,8 +48,8 @@ func TestFormerVersions(t *testing.T) {
 		{"apps/v1beta2", "StatefulSet", "", []string{"spec.updateStrategy.type: RollingUpdate"}},
 	} {
 		var former *api.Version
-		for i := range kinds[c.kind].Former {
-			if v := &kinds[c.kind].Former[i]; v.String() == c.version {
+		for i := range kinds[c.kind].RemovedVersions {
+			if v := &kinds[c.kind].RemovedVersions[i]; v.String() == c.version {
 				former = v
 			}
 		}

@@ -31,9 +31,9 @@ func replicaSets(deps api.Deps) *api.Kind {
 		Name: "ReplicaSet", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: DefaultReplicaSet,
-		Former: []api.Version{
-			api.FormerTwin[*appsv1beta2.ReplicaSet](appsv1beta2.SchemeGroupVersion, DefaultReplicaSet),
-			api.FormerTwin[*extensionsv1beta1.ReplicaSet](extensionsv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*appsv1beta2.ReplicaSet](appsv1beta2.SchemeGroupVersion, DefaultReplicaSet),
+			api.RemovedTwin[*extensionsv1beta1.ReplicaSet](extensionsv1beta1.SchemeGroupVersion,
 				DefaultReplicaSetExtensions),
 		},
 		Strategy: api.Strategy[*appsv1.ReplicaSet]{

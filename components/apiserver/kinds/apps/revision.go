@@ -18,10 +18,10 @@ func controllerRevisions() *api.Kind {
 	return api.Define(api.Row[*appsv1.ControllerRevision]{
 		Name: "ControllerRevision", Resource: "controllerrevisions",
 		Hub: appsv1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*appsv1beta2.ControllerRevision, *appsv1.ControllerRevision](appsv1beta2.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*appsv1beta2.ControllerRevision, *appsv1.ControllerRevision](appsv1beta2.SchemeGroupVersion,
 				nil),
-			api.FormerTwin[*appsv1beta1.ControllerRevision, *appsv1.ControllerRevision](appsv1beta1.SchemeGroupVersion,
+			api.RemovedTwin[*appsv1beta1.ControllerRevision, *appsv1.ControllerRevision](appsv1beta1.SchemeGroupVersion,
 				nil),
 		},
 		Strategy: api.Strategy[*appsv1.ControllerRevision]{

@@ -34,9 +34,9 @@ func statefulSets(deps api.Deps) *api.Kind {
 		Name: "StatefulSet", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: DefaultStatefulSet,
-		Former: []api.Version{
-			api.FormerTwin[*appsv1beta2.StatefulSet](appsv1beta2.SchemeGroupVersion, DefaultStatefulSet),
-			api.FormerVersion(appsv1beta1.SchemeGroupVersion, StatefulSetFromV1beta1, DefaultStatefulSetV1beta1),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*appsv1beta2.StatefulSet](appsv1beta2.SchemeGroupVersion, DefaultStatefulSet),
+			api.RemovedVersion(appsv1beta1.SchemeGroupVersion, StatefulSetFromV1beta1, DefaultStatefulSetV1beta1),
 		},
 		Strategy: api.Strategy[*appsv1.StatefulSet]{
 			PrepareCreate: statefulSetTemplate.Create(deps.Pods, func(ctx context.Context, s *appsv1.StatefulSet) {

@@ -47,7 +47,8 @@ func cronJobs(deps api.Deps) *api.Kind {
 		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: DefaultCronJob,
-		Former:  []api.Version{api.FormerTwin[*batchv1beta1.CronJob](batchv1beta1.SchemeGroupVersion, DefaultCronJob)},
+		RemovedVersions: []api.Version{api.RemovedTwin[*batchv1beta1.CronJob](batchv1beta1.SchemeGroupVersion,
+			DefaultCronJob)},
 		Strategy: api.Strategy[*batchv1.CronJob]{
 			PrepareCreate:       cronJobTemplate.Create(deps.Pods, cronJobParts.Create),
 			PrepareUpdate:       cronJobTemplate.Update(deps.Pods, cronJobParts.Update),

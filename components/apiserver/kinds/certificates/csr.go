@@ -29,9 +29,9 @@ func certificateSigningRequests(deps api.Deps) *api.Kind {
 	}.Erase(certificatesv1.SchemeGroupVersion)
 	return api.Define(api.Row[*csr]{
 		Name: "CertificateSigningRequest", Resource: "certificatesigningrequests", ShortNames: []string{"csr"},
-		Cluster: true,
-		Hub:     certificatesv1.SchemeGroupVersion,
-		Former:  []api.Version{api.FormerVersion(certificatesv1beta1.SchemeGroupVersion, FromV1beta1, nil)},
+		Cluster:         true,
+		Hub:             certificatesv1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedVersion(certificatesv1beta1.SchemeGroupVersion, FromV1beta1, nil)},
 		Strategy: api.Strategy[*csr]{
 			PrepareCreate: prepareCSR,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {

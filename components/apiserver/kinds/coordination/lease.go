@@ -17,7 +17,7 @@ func leases() *api.Kind {
 	return api.Define(api.Row[*coordinationv1.Lease]{
 		Name: "Lease", Resource: "leases",
 		Hub: coordinationv1.SchemeGroupVersion,
-		Former: []api.Version{api.FormerTwin[*coordinationv1beta1.Lease, *coordinationv1.Lease](
+		RemovedVersions: []api.Version{api.RemovedTwin[*coordinationv1beta1.Lease, *coordinationv1.Lease](
 			coordinationv1beta1.SchemeGroupVersion, nil)},
 		Strategy: api.Strategy[*coordinationv1.Lease]{
 			AnyFinalizer:  true,

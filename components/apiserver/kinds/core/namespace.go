@@ -48,7 +48,7 @@ func namespaces() *api.Kind {
 			Canonicalize:        DefaultNamespace, // a generated name was not known before
 			UnconditionalUpdate: true,
 			Terminate:           func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating },
-			Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
+			HasSpecFinalizers:   func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
 			StorePreconditions:  true,
 			ReturnDeleted:       true,
 			DocumentStatus:      true,

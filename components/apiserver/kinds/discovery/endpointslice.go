@@ -18,9 +18,9 @@ import (
 func endpointSlices() *api.Kind {
 	return api.Define(api.Row[*discoveryv1.EndpointSlice]{
 		Name: "EndpointSlice", Resource: "endpointslices",
-		Hub:     discoveryv1.SchemeGroupVersion,
-		Default: Default,
-		Former:  []api.Version{api.FormerVersion(discoveryv1beta1.SchemeGroupVersion, FromV1beta1, Default)},
+		Hub:             discoveryv1.SchemeGroupVersion,
+		Default:         Default,
+		RemovedVersions: []api.Version{api.RemovedVersion(discoveryv1beta1.SchemeGroupVersion, FromV1beta1, Default)},
 		Strategy: api.Strategy[*discoveryv1.EndpointSlice]{
 			Meta: api.MetaObjects,
 			PrepareCreate: func(_ context.Context, s *discoveryv1.EndpointSlice) {

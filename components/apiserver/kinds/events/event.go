@@ -26,7 +26,7 @@ func eventKind() *api.Kind {
 			v.Fields = regardingFields()
 			return v
 		}()},
-		Former: []api.Version{api.FormerLike[*eventsv1beta1.Event](eventsv1beta1.SchemeGroupVersion, ToCore, nil)},
+		RemovedVersions: []api.Version{api.RemovedLike[*eventsv1beta1.Event](eventsv1beta1.SchemeGroupVersion, ToCore, nil)},
 		Strategy: api.Strategy[*corev1.Event]{
 			Meta: api.MetaNothing, AnyFinalizer: true,
 			// The two APIs ask for different things, so the version of the request decides.

@@ -29,10 +29,10 @@ func priorityLevels() *api.Kind {
 		Name: "PriorityLevelConfiguration", Resource: "prioritylevelconfigurations", Cluster: true,
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: DefaultLevel,
-		Former: []api.Version{
-			api.FormerVersion(flowcontrolv1beta3.SchemeGroupVersion, LevelFromV1beta3, DefaultLevel),
-			api.FormerVersion(flowcontrolv1beta2.SchemeGroupVersion, LevelFromV1beta2, DefaultLevel),
-			api.FormerLike[*flowcontrolv1beta1.PriorityLevelConfiguration](flowcontrolv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedVersion(flowcontrolv1beta3.SchemeGroupVersion, LevelFromV1beta3, DefaultLevel),
+			api.RemovedVersion(flowcontrolv1beta2.SchemeGroupVersion, LevelFromV1beta2, DefaultLevel),
+			api.RemovedLike[*flowcontrolv1beta1.PriorityLevelConfiguration](flowcontrolv1beta1.SchemeGroupVersion,
 				LevelFromV1beta2, DefaultLevel),
 		},
 		Strategy: api.Strategy[*flowcontrolv1.PriorityLevelConfiguration]{

@@ -26,12 +26,12 @@ func flowSchemas() *api.Kind {
 		Name: "FlowSchema", Resource: "flowschemas", Cluster: true,
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: DefaultSchema,
-		Former: []api.Version{
-			api.FormerTwin[*flowcontrolv1beta3.FlowSchema](flowcontrolv1beta3.SchemeGroupVersion,
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*flowcontrolv1beta3.FlowSchema](flowcontrolv1beta3.SchemeGroupVersion,
 				DefaultSchema),
-			api.FormerTwin[*flowcontrolv1beta2.FlowSchema](flowcontrolv1beta2.SchemeGroupVersion,
+			api.RemovedTwin[*flowcontrolv1beta2.FlowSchema](flowcontrolv1beta2.SchemeGroupVersion,
 				DefaultSchema),
-			api.FormerTwin[*flowcontrolv1beta1.FlowSchema](flowcontrolv1beta1.SchemeGroupVersion,
+			api.RemovedTwin[*flowcontrolv1beta1.FlowSchema](flowcontrolv1beta1.SchemeGroupVersion,
 				DefaultSchema),
 		},
 		Strategy: api.Strategy[*flowcontrolv1.FlowSchema]{

@@ -31,9 +31,9 @@ func ingresses(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*networkingv1.Ingress]{
 		Name: "Ingress", Resource: "ingresses", ShortNames: []string{"ing"}, Prefix: "ingress",
 		Hub: networkingv1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerVersion(networkingv1beta1.SchemeGroupVersion, IngressFromV1beta1, nil),
-			api.FormerLike[*extensionsv1beta1.Ingress](extensionsv1beta1.SchemeGroupVersion, IngressFromV1beta1,
+		RemovedVersions: []api.Version{
+			api.RemovedVersion(networkingv1beta1.SchemeGroupVersion, IngressFromV1beta1, nil),
+			api.RemovedLike[*extensionsv1beta1.Ingress](extensionsv1beta1.SchemeGroupVersion, IngressFromV1beta1,
 				nil),
 		},
 		Strategy: api.Strategy[*networkingv1.Ingress]{

@@ -21,7 +21,7 @@ func ingressClasses() *api.Kind {
 		Name: "IngressClass", Resource: "ingressclasses", Cluster: true,
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: DefaultIngressClass,
-		Former: []api.Version{api.FormerTwin[*networkingv1beta1.IngressClass, *networkingv1.IngressClass](
+		RemovedVersions: []api.Version{api.RemovedTwin[*networkingv1beta1.IngressClass, *networkingv1.IngressClass](
 			networkingv1beta1.SchemeGroupVersion, nil)},
 		Strategy: api.Strategy[*networkingv1.IngressClass]{
 			PrepareCreate: ingressClassParts.Create,

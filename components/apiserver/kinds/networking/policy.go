@@ -30,7 +30,7 @@ func networkPolicies() *api.Kind {
 		Name: "NetworkPolicy", Resource: "networkpolicies", ShortNames: []string{"netpol"},
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: DefaultPolicy,
-		Former: []api.Version{api.FormerTwin[*extensionsv1beta1.NetworkPolicy](extensionsv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedTwin[*extensionsv1beta1.NetworkPolicy](extensionsv1beta1.SchemeGroupVersion,
 			DefaultPolicyExtensions)},
 		Strategy: api.Strategy[*networkingv1.NetworkPolicy]{
 			PrepareCreate: networkPolicyParts.Create,

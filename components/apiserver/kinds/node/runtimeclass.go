@@ -21,9 +21,9 @@ func runtimeClasses() *api.Kind {
 	return api.Define(api.Row[*nodev1.RuntimeClass]{
 		Name: "RuntimeClass", Resource: "runtimeclasses", Cluster: true,
 		Hub: nodev1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*nodev1beta1.RuntimeClass, *nodev1.RuntimeClass](nodev1beta1.SchemeGroupVersion, nil),
-			api.FormerVersion(nodev1alpha1.SchemeGroupVersion, FromV1alpha1, nil),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*nodev1beta1.RuntimeClass, *nodev1.RuntimeClass](nodev1beta1.SchemeGroupVersion, nil),
+			api.RemovedVersion(nodev1alpha1.SchemeGroupVersion, FromV1alpha1, nil),
 		},
 		Strategy: api.Strategy[*nodev1.RuntimeClass]{
 			AnyFinalizer:   true,

@@ -26,7 +26,7 @@ func podDisruptionBudgets() *api.Kind {
 		Name: "PodDisruptionBudget", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"},
 		Hub:     policyv1.SchemeGroupVersion,
 		Default: Default,
-		Former: []api.Version{api.FormerTwin[*policyv1beta1.PodDisruptionBudget](policyv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedTwin[*policyv1beta1.PodDisruptionBudget](policyv1beta1.SchemeGroupVersion,
 			DefaultV1beta1)},
 		Strategy: api.Strategy[*policyv1.PodDisruptionBudget]{
 			Meta: api.MetaNothing, AnyFinalizer: true,

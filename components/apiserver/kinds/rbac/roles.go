@@ -15,9 +15,9 @@ func roles() *api.Kind {
 	return api.Define(api.Row[*rbacv1.Role]{
 		Name: "Role", Resource: "roles",
 		Hub: rbacv1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*rbacv1beta1.Role, *rbacv1.Role](rbacv1beta1.SchemeGroupVersion, nil),
-			api.FormerTwin[*rbacv1alpha1.Role, *rbacv1.Role](rbacv1alpha1.SchemeGroupVersion, nil),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*rbacv1beta1.Role, *rbacv1.Role](rbacv1beta1.SchemeGroupVersion, nil),
+			api.RemovedTwin[*rbacv1alpha1.Role, *rbacv1.Role](rbacv1alpha1.SchemeGroupVersion, nil),
 		},
 		Strategy: api.Strategy[*rbacv1.Role]{
 			Validate:            api.OfObject(ValidateRole),
@@ -33,9 +33,9 @@ func clusterRoles() *api.Kind {
 	return api.Define(api.Row[*rbacv1.ClusterRole]{
 		Name: "ClusterRole", Resource: "clusterroles", Cluster: true,
 		Hub: rbacv1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*rbacv1beta1.ClusterRole, *rbacv1.ClusterRole](rbacv1beta1.SchemeGroupVersion, nil),
-			api.FormerTwin[*rbacv1alpha1.ClusterRole, *rbacv1.ClusterRole](rbacv1alpha1.SchemeGroupVersion, nil),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*rbacv1beta1.ClusterRole, *rbacv1.ClusterRole](rbacv1beta1.SchemeGroupVersion, nil),
+			api.RemovedTwin[*rbacv1alpha1.ClusterRole, *rbacv1.ClusterRole](rbacv1alpha1.SchemeGroupVersion, nil),
 		},
 		Strategy: api.Strategy[*rbacv1.ClusterRole]{
 			Validate: func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList {
@@ -60,9 +60,9 @@ func roleBindings() *api.Kind {
 		Name: "RoleBinding", Resource: "rolebindings",
 		Hub:     rbacv1.SchemeGroupVersion,
 		Default: setDefaults,
-		Former: []api.Version{
-			api.FormerTwin[*rbacv1beta1.RoleBinding](rbacv1beta1.SchemeGroupVersion, setDefaults),
-			api.FormerVersion(rbacv1alpha1.SchemeGroupVersion, RoleBindingFromV1alpha1, setDefaults),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*rbacv1beta1.RoleBinding](rbacv1beta1.SchemeGroupVersion, setDefaults),
+			api.RemovedVersion(rbacv1alpha1.SchemeGroupVersion, RoleBindingFromV1alpha1, setDefaults),
 		},
 		Strategy: api.Strategy[*rbacv1.RoleBinding]{
 			Validate: api.OfObject(validate),
@@ -91,9 +91,9 @@ func clusterRoleBindings() *api.Kind {
 		Name: "ClusterRoleBinding", Resource: "clusterrolebindings", Cluster: true,
 		Hub:     rbacv1.SchemeGroupVersion,
 		Default: setDefaults,
-		Former: []api.Version{
-			api.FormerTwin[*rbacv1beta1.ClusterRoleBinding](rbacv1beta1.SchemeGroupVersion, setDefaults),
-			api.FormerVersion(rbacv1alpha1.SchemeGroupVersion, ClusterRoleBindingFromV1alpha1, setDefaults),
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*rbacv1beta1.ClusterRoleBinding](rbacv1beta1.SchemeGroupVersion, setDefaults),
+			api.RemovedVersion(rbacv1alpha1.SchemeGroupVersion, ClusterRoleBindingFromV1alpha1, setDefaults),
 		},
 		Strategy: api.Strategy[*rbacv1.ClusterRoleBinding]{
 			Validate: api.OfObject(validate),

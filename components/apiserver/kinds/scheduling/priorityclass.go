@@ -21,7 +21,7 @@ func priorityClasses() *api.Kind {
 		Name: "PriorityClass", Resource: "priorityclasses", ShortNames: []string{"pc"}, Cluster: true,
 		Hub:     schedulingv1.SchemeGroupVersion,
 		Default: Default,
-		Former: []api.Version{api.FormerTwin[*schedulingv1beta1.PriorityClass](schedulingv1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedTwin[*schedulingv1beta1.PriorityClass](schedulingv1beta1.SchemeGroupVersion,
 			Default)},
 		Strategy: api.Strategy[*schedulingv1.PriorityClass]{
 			PrepareCreate:       func(_ context.Context, c *schedulingv1.PriorityClass) { c.Generation = 1 },

@@ -29,9 +29,9 @@ func volumeAttachments() *api.Kind {
 		Name: "VolumeAttachment", Resource: "volumeattachments", Cluster: true,
 		Default: DefaultAttachment,
 		Hub:     storagev1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*storagev1beta1.VolumeAttachment](storagev1beta1.SchemeGroupVersion, DefaultAttachment),
-			api.FormerTwin[*storagev1alpha1.VolumeAttachment, *storagev1.VolumeAttachment](
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*storagev1beta1.VolumeAttachment](storagev1beta1.SchemeGroupVersion, DefaultAttachment),
+			api.RemovedTwin[*storagev1alpha1.VolumeAttachment, *storagev1.VolumeAttachment](
 				storagev1alpha1.SchemeGroupVersion, nil),
 		},
 		Strategy: api.Strategy[*storagev1.VolumeAttachment]{

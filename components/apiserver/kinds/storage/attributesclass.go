@@ -22,8 +22,10 @@ func volumeAttributesClasses() *api.Kind {
 		Hub: storagev1.SchemeGroupVersion,
 		Others: []api.Version{api.TwinVersion[*storagev1beta1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](
 			storagev1beta1.SchemeGroupVersion, nil)},
-		Former: []api.Version{api.FormerTwin[*storagev1alpha1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](
-			storagev1alpha1.SchemeGroupVersion, nil)},
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*storagev1alpha1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](
+				storagev1alpha1.SchemeGroupVersion, nil),
+		},
 		Strategy: api.Strategy[*storagev1.VolumeAttributesClass]{
 			Validate:            api.OfObject(ValidateAttributes),
 			ValidateAmong:       api.ChangeFirst(ValidateAttributesChange, api.IgnoreOld(ValidateAttributes)),

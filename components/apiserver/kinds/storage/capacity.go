@@ -17,10 +17,10 @@ func csiStorageCapacities() *api.Kind {
 	return api.Define(api.Row[*storagev1.CSIStorageCapacity]{
 		Name: "CSIStorageCapacity", Resource: "csistoragecapacities",
 		Hub: storagev1.SchemeGroupVersion,
-		Former: []api.Version{
-			api.FormerTwin[*storagev1beta1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](
+		RemovedVersions: []api.Version{
+			api.RemovedTwin[*storagev1beta1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](
 				storagev1beta1.SchemeGroupVersion, nil),
-			api.FormerTwin[*storagev1alpha1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](
+			api.RemovedTwin[*storagev1alpha1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](
 				storagev1alpha1.SchemeGroupVersion, nil),
 		},
 		Strategy: api.Strategy[*storagev1.CSIStorageCapacity]{

@@ -25,7 +25,7 @@ func storageClasses() *api.Kind {
 		Name: "StorageClass", Resource: "storageclasses", ShortNames: []string{"sc"}, Cluster: true,
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: DefaultClass,
-		Former: []api.Version{api.FormerTwin[*storagev1beta1.StorageClass](storagev1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedTwin[*storagev1beta1.StorageClass](storagev1beta1.SchemeGroupVersion,
 			DefaultClass)},
 		Strategy: api.Strategy[*storagev1.StorageClass]{
 			Validate:            api.OfObject(ValidateClass),

@@ -21,7 +21,7 @@ func csiDrivers() *api.Kind {
 		Name: "CSIDriver", Resource: "csidrivers", Cluster: true,
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: DefaultDriver,
-		Former: []api.Version{api.FormerTwin[*storagev1beta1.CSIDriver](storagev1beta1.SchemeGroupVersion,
+		RemovedVersions: []api.Version{api.RemovedTwin[*storagev1beta1.CSIDriver](storagev1beta1.SchemeGroupVersion,
 			DefaultDriver)},
 		Strategy: api.Strategy[*storagev1.CSIDriver]{
 			// off by default

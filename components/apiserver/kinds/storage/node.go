@@ -19,7 +19,7 @@ func csiNodes() *api.Kind {
 	return api.Define(api.Row[*storagev1.CSINode]{
 		Name: "CSINode", Resource: "csinodes", Cluster: true,
 		Hub: storagev1.SchemeGroupVersion,
-		Former: []api.Version{api.FormerTwin[*storagev1beta1.CSINode, *storagev1.CSINode](
+		RemovedVersions: []api.Version{api.RemovedTwin[*storagev1beta1.CSINode, *storagev1.CSINode](
 			storagev1beta1.SchemeGroupVersion, nil)},
 		Strategy: api.Strategy[*storagev1.CSINode]{
 			Meta:           api.MetaObjects,

@@ -12,7 +12,6 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"quintet.dev/quintet/components/kubelet/pluginwatcher"
@@ -97,8 +96,7 @@ type client struct {
 }
 
 func (d *Drivers) dial(endpoint string) (*client, error) {
-	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, d.DialOptions...)
-	conn, err := grpc.NewClient("unix://"+endpoint, options...)
+	conn, err := pluginwatcher.Dial(endpoint, d.DialOptions...)
 	if err != nil {
 		return nil, err
 	}

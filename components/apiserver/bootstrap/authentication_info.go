@@ -33,9 +33,9 @@ const (
 	proxyNames        = "requestheader-allowed-names"
 )
 
-// trust is the configuration that API servers authenticate with: certificate authorities of two kinds, and lists by
-// their key.
-type trust struct {
+// authenticationInfo is the configuration that API servers authenticate with: certificate authorities of two kinds, and
+// lists by their key.
+type authenticationInfo struct {
 	clients, proxies []byte   // PEM
 	keys             []string // of the lists
 	lists            map[string][]string
@@ -82,11 +82,11 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 
 // toTell is what was told with what this server has to tell.
 func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
-	all, err := readTrust(told, b.proxyLists())
+	all, err := readAuthenticationInfo(told, b.proxyLists())
 	if err != nil {
 		return nil, err
 	}
-	own := trust{clients: b.cfg.ClientCA(), proxies: b.cfg.RequestHeaderCA()}
+	own := authenticationInfo{clients: b.cfg.ClientCA(), proxies: b.cfg.RequestHeaderCA()}
 	if len(own.proxies) > 0 {
 		h := &b.cfg.RequestHeader
 		own.lists = map[string][]string{
@@ -116,8 +116,8 @@ func (b *Bootstrap) proxyLists() []string {
 	return append(keys, proxyUIDHeaders)
 }
 
-func readTrust(data map[string]string, keys []string) (trust, error) {
-	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), keys: keys,
+func readAuthenticationInfo(data map[string]string, keys []string) (authenticationInfo, error) {
+	t := authenticationInfo{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), keys: keys,
 		lists: map[string][]string{}}
 	for _, key := range keys {
 		if text := data[key]; text != "" {
@@ -132,7 +132,7 @@ func readTrust(data map[string]string, keys []string) (trust, error) {
 }
 
 // data is what is written: nothing of proxies where no certificate of theirs is known.
-func (t *trust) data() map[string]string {
+func (t *authenticationInfo) data() map[string]string {
 	data := map[string]string{}
 	if len(t.clients) > 0 {
 		data[clientCAKey] = string(t.clients)

@@ -30,8 +30,8 @@ func (b *Bootstrap) migrateRoles(ctx context.Context) error {
 	for old, name := range splitRoles {
 		role, err := stored[*rbacv1.ClusterRole](ctx, b, clusterRoles, old)
 		if role != nil && role.AggregationRule == nil {
-			heir := &rbacv1.ClusterRole{ObjectMeta: heirMeta(role, name), Rules: role.Rules}
-			err = b.createMissing(ctx, clusterRoles, heir.DeepCopy())
+			migrated := &rbacv1.ClusterRole{ObjectMeta: migratedMeta(role, name), Rules: role.Rules}
+			err = b.createMissing(ctx, clusterRoles, migrated.DeepCopy())
 		}
 		if err != nil {
 			return err
@@ -41,11 +41,11 @@ func (b *Bootstrap) migrateRoles(ctx context.Context) error {
 	if binding == nil {
 		return err
 	}
-	heir := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: heirMeta(binding, publicInfo), Subjects: binding.Subjects,
+	migrated := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: migratedMeta(binding, publicInfo), Subjects: binding.Subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: publicInfo},
 	}
-	return b.createMissing(ctx, clusterRoleBindings, heir.DeepCopy())
+	return b.createMissing(ctx, clusterRoleBindings, migrated.DeepCopy())
 }
 
 // stored returns an object, which isn't to be changed, or the zero value if there is none.
@@ -58,6 +58,6 @@ func stored[P api.Object](ctx context.Context, b *Bootstrap, resource schema.Gro
 	return obj, err
 }
 
-func heirMeta(of metav1.Object, name string) metav1.ObjectMeta {
+func migratedMeta(of metav1.Object, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: of.GetLabels(), Annotations: of.GetAnnotations()}
 }

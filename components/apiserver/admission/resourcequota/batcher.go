@@ -31,84 +31,84 @@ type pendingCharge struct {
 	charge     *charge
 	attributes admission.Attributes
 	err        error // what came of it
-	// turn tells, once, that the charge leads, which is to write all that wait, or that it is decided.
-	turn chan bool
+	// leads tells, once, that the charge leads, which is to write all that wait, or that it is decided.
+	leads chan bool
 }
 
 // join reports whether the charge leads from the start.
-func (d *batcher) join(key string, b *pendingCharge) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	waiting, busy := d.waiting[key]
-	if d.waiting == nil {
-		d.waiting = map[string][]*pendingCharge{}
+func (b *batcher) join(key string, p *pendingCharge) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting, busy := b.waiting[key]
+	if b.waiting == nil {
+		b.waiting = map[string][]*pendingCharge{}
 	}
-	d.waiting[key] = append(waiting, b)
+	b.waiting[key] = append(waiting, p)
 	return !busy
 }
 
 // take is called by the leader.
-func (d *batcher) take(key string) []*pendingCharge {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	batch := d.waiting[key]
-	d.waiting[key] = nil
+func (b *batcher) take(key string) []*pendingCharge {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	batch := b.waiting[key]
+	b.waiting[key] = nil
 	return batch
 }
 
 // settle gives the charges of a batch their result, and lets the next one lead.
-func (d *batcher) settle(key string, batch []*pendingCharge, leader *pendingCharge, err error) {
-	for _, b := range batch {
+func (b *batcher) settle(key string, batch []*pendingCharge, leader *pendingCharge, err error) {
+	for _, p := range batch {
 		if err != nil {
-			b.err = err
+			p.err = err
 		}
-		if b != leader {
-			b.turn <- false
+		if p != leader {
+			p.leads <- false
 		}
 	}
-	d.pass(key)
+	b.pass(key)
 }
 
 // pass lets the next one lead.
-func (d *batcher) pass(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if waiting := d.waiting[key]; len(waiting) > 0 {
-		waiting[0].turn <- true
+func (b *batcher) pass(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if waiting := b.waiting[key]; len(waiting) > 0 {
+		waiting[0].leads <- true
 		return
 	}
-	delete(d.waiting, key)
+	delete(b.waiting, key)
 }
 
 // leave withdraws a waiting charge. A decision made at the same moment is returned. A charge that is being written
 // stays, as upstream's, until the quota controller recalculates the usage.
-func (d *batcher) leave(key string, b *pendingCharge) (leads, decided bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if i := slices.Index(d.waiting[key], b); i >= 0 {
-		d.waiting[key] = slices.Delete(d.waiting[key], i, i+1)
+func (b *batcher) leave(key string, p *pendingCharge) (leads, decided bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.waiting[key], p); i >= 0 {
+		b.waiting[key] = slices.Delete(b.waiting[key], i, i+1)
 	}
 	select {
-	case leads = <-b.turn:
+	case leads = <-p.leads:
 		return leads, !leads
 	default:
 		return false, false
 	}
 }
 
-// book adds a charge to the stored quota in a batch, and returns why it was rejected.
-func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
-	key, b := a.GetNamespace()+"/"+c.quota.Name, &pendingCharge{charge: c, attributes: a, turn: make(chan bool, 1)}
-	if !p.batcher.join(key, b) {
+// charge adds a charge to the stored quota in a batch, and returns why it was rejected.
+func (p *Plugin) charge(ctx context.Context, a admission.Attributes, c *charge) error {
+	key, pending := a.GetNamespace()+"/"+c.quota.Name, &pendingCharge{charge: c, attributes: a, leads: make(chan bool, 1)}
+	if !p.batcher.join(key, pending) {
 		select {
-		case leads := <-b.turn:
+		case leads := <-pending.leads:
 			if !leads {
-				return b.err
+				return pending.err
 			}
 		case <-ctx.Done():
-			leads, decided := p.batcher.leave(key, b)
+			leads, decided := p.batcher.leave(key, pending)
 			if decided {
-				return b.err
+				return pending.err
 			}
 			if leads {
 				p.batcher.pass(key)
@@ -116,36 +116,36 @@ func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) er
 			return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 		}
 	}
-	p.lead(ctx, key, b)
-	return b.err
+	p.lead(ctx, key, pending)
+	return pending.err
 }
 
 // lead writes the charges that wait. That goes on when the leading request ends: the outcome would be unknown
 // otherwise, and other requests wait for it, too.
-func (p *Plugin) lead(ctx context.Context, key string, b *pendingCharge) {
+func (p *Plugin) lead(ctx context.Context, key string, leader *pendingCharge) {
 	batch := p.batcher.take(key)
 	// to the others, if this panics
 	err := error(apierrors.NewInternalError(errors.New("the quota could not be charged")))
-	defer func() { p.batcher.settle(key, batch, b, err) }()
+	defer func() { p.batcher.settle(key, batch, leader, err) }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	err = p.write(ctx, b.charge.quota, batch)
+	err = p.write(ctx, leader.charge.quota, batch)
 }
 
 // write adds the charges that fit, in the order in which they came, and records the result of each.
 func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*pendingCharge) error {
 	err := p.change(ctx, to, func(q *corev1.ResourceQuota) error {
 		refused := errUnchanged
-		for _, b := range batch {
-			if b.err = b.charge.refusal(b.attributes, q); b.err == nil {
-				q.Status.Used, refused = quota.Add(q.Status.Used, b.charge.delta), nil
+		for _, pending := range batch {
+			if pending.err = pending.charge.refusal(pending.attributes, q); pending.err == nil {
+				q.Status.Used, refused = quota.Add(q.Status.Used, pending.charge.delta), nil
 			}
 		}
 		return refused
 	})
 	if apierrors.IsNotFound(err) { // a deleted quota limits nothing, whatever the remembered one had left
-		for _, b := range batch {
-			b.err = nil
+		for _, pending := range batch {
+			pending.err = nil
 		}
 		return nil
 	}

@@ -26,9 +26,9 @@ const (
 	untilGivenBack = 5 * time.Second
 )
 
-// lookAtService sees to it that the addresses of a service are written down as its. What looks wrong is looked at again
+// repairService sees to it that the addresses of a service are written down as its. What looks wrong is looked at again
 // as it is stored now before anything is done.
-func (a *Allocator) lookAtService(ctx context.Context, s *corev1.Service, ranges []netip.Prefix) error {
+func (a *Allocator) repairService(ctx context.Context, s *corev1.Service, ranges []netip.Prefix) error {
 	if !core.NeedsClusterIP(s) || core.Headless(s) {
 		return nil
 	}
@@ -147,8 +147,8 @@ func (a *Allocator) remove(ctx context.Context, obj *networkingv1.IPAddress) err
 	return err
 }
 
-// lookAtAddress removes what the allocator has made and no service has.
-func (a *Allocator) lookAtAddress(ctx context.Context, obj *networkingv1.IPAddress) error {
+// repairAddress removes what the allocator has made and no service has.
+func (a *Allocator) repairAddress(ctx context.Context, obj *networkingv1.IPAddress) error {
 	if obj.Labels[networkingv1.LabelManagedBy] != managedBy {
 		return nil
 	}
