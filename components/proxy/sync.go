@@ -108,7 +108,7 @@ func (s *syncer) open(ctx context.Context) error {
 		log.Info("The node's address is not known, assuming loopback; --bind-address would set it", "node", s.p.name)
 	}
 	for _, family := range families() {
-		kernel, err := s.p.config.Open(family)
+		rules, kernel, err := s.p.config.Open(family)
 		if err != nil && familyOf(primary) == family {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *syncer) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.families = append(s.families, &familyState{family: family, table: nft.New(config, kernel)})
+		s.families = append(s.families, &familyState{family: family, table: nft.New(config, rules, kernel)})
 		s.p.metrics.serve(family)
 	}
 	return nil
@@ -213,7 +213,7 @@ func (s *syncer) intact(ctx context.Context) bool {
 		if !f.table.Written() {
 			continue
 		}
-		ok, err := f.table.Check(ctx)
+		ok, err := f.table.Check()
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to check rules", "family", f.family)
 			continue

@@ -21,6 +21,8 @@ import (
 
 	"quintet.dev/quintet/components/proxy/compile"
 	"quintet.dev/quintet/components/proxy/healthcheck"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 // brokenKernel is a fake that refuses transactions while fails is set.
@@ -45,11 +47,11 @@ func newSyncer(t *testing.T, change ...func(*Config)) (*syncer, *brokenKernel, *
 	clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	config := NewConfig()
 	config.Client, config.Clock, config.HostnameOverride = fake.NewClientset(), clock, "me"
-	config.Open = func(family v1.IPFamily) (knftables.Interface, error) {
+	config.Open = func(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
 		if family == v1.IPv6Protocol {
-			return nil, errors.New("this machine has no IPv6")
+			return nil, nil, errors.New("this machine has no IPv6")
 		}
-		return kernel, nil
+		return kernel, &nftchecktest.Kernel{Fake: kernel.Fake}, nil
 	}
 	for _, f := range change {
 		f(config)
