@@ -96,7 +96,7 @@ func (t Table) chains(l *Listing) error {
 	return t.ask(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, t.called(unix.NFTA_CHAIN_TABLE), func(answer attributes) {
 		if answer.text(unix.NFTA_CHAIN_TABLE) == t.Name { // most kernels return the chains of all tables
 			for _, attribute := range changing {
-				delete(answer, attribute)
+				answer[attribute] = nil
 			}
 			l.add(answer.text(unix.NFTA_CHAIN_NAME), 0, answer.sum())
 		}
@@ -137,22 +137,21 @@ func (t Table) elements(l *Listing, set string) error {
 	seen := map[uint64]struct{}{}
 	var malformed error
 	err := t.ask(unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, request, func(answer attributes) {
-		elements, err := nl.ParseRouteAttr(answer[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
-		malformed = errors.Join(malformed, err)
-		for _, element := range elements {
-			of, err := parse(element.Value)
-			malformed = errors.Join(malformed, err)
-			sum := of.sum()
-			if _, again := seen[sum]; again {
-				continue
-			}
-			seen[sum] = struct{}{}
-			counts := 1
-			if of.number(unix.NFTA_SET_ELEM_FLAGS)&unix.NFT_SET_ELEM_INTERVAL_END != 0 {
-				counts = 0
-			}
-			l.add(set, counts, sum)
-		}
+		malformed = errors.Join(malformed, eachAttribute(answer[unix.NFTA_SET_ELEM_LIST_ELEMENTS],
+			func(_ uint16, element []byte) {
+				of, err := parse(element)
+				malformed = errors.Join(malformed, err)
+				sum := of.sum()
+				if _, again := seen[sum]; again {
+					return
+				}
+				seen[sum] = struct{}{}
+				counts := 1
+				if of.number(unix.NFTA_SET_ELEM_FLAGS)&unix.NFT_SET_ELEM_INTERVAL_END != 0 {
+					counts = 0
+				}
+				l.add(set, counts, sum)
+			}))
 	})
 	return errors.Join(err, malformed)
 }
@@ -182,19 +181,30 @@ func (t Table) ask(message, flags int, request []*nl.RtAttr, read func(attribute
 	return errors.Join(err, malformed)
 }
 
-// attributes of a message, by their types.
-type attributes map[uint16][]byte
+// attributes of a message, by their types, of which nftables has fewer.
+type attributes [32][]byte
 
+// parse reads attributes (https://docs.kernel.org/userspace-api/netlink/intro.html) without a copy: a table of thousands
+// of Services has hundreds of thousands of them.
 func parse(text []byte) (attributes, error) {
-	all, err := nl.ParseRouteAttr(text)
-	if err != nil {
-		return nil, err
+	var of attributes
+	return of, eachAttribute(text, func(kind uint16, value []byte) {
+		if int(kind) < len(of) {
+			of[kind] = value
+		}
+	})
+}
+
+func eachAttribute(text []byte, call func(kind uint16, value []byte)) error {
+	for len(text) >= unix.SizeofRtAttr {
+		length := int(binary.NativeEndian.Uint16(text))
+		if length < unix.SizeofRtAttr || length > len(text) {
+			return errors.New("an answer of the kernel is malformed")
+		}
+		call(binary.NativeEndian.Uint16(text[2:])&^attributeFlags, text[unix.SizeofRtAttr:length])
+		text = text[min(len(text), (length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
 	}
-	of := make(attributes, len(all))
-	for _, attribute := range all {
-		of[attribute.Attr.Type&^attributeFlags] = attribute.Value
-	}
-	return of, nil
+	return nil
 }
 
 func (a attributes) text(of uint16) string { return strings.TrimRight(string(a[of]), "\x00") }
@@ -210,6 +220,9 @@ func (a attributes) number(of uint16) uint32 {
 func (a attributes) sum() uint64 {
 	var sum uint64
 	for of, value := range a {
+		if value == nil {
+			continue
+		}
 		sum += maphash.Bytes(seed, value) * (2*uint64(of) + 1)
 	}
 	return sum
