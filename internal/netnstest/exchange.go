@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,8 +14,9 @@ import (
 
 // Outcomes of a connection.
 const (
-	Refused  = "refused"
-	NoAnswer = "no answer"
+	Refused     = "refused"
+	NoAnswer    = "no answer"
+	Unreachable = "unreachable"
 )
 
 const (
@@ -26,28 +26,35 @@ const (
 	SilenceTimeout = 300 * time.Millisecond
 )
 
-// Serve answers on a port of TCP and UDP in both families, with the server's name and the client's address, until the
-// test ends.
-func Serve(t testing.TB, namespace, name string, port uint16) {
+// Serve answers on a port of TCP and UDP, with the server's name and the client's address, until the test ends. It does
+// so at the addresses given, or at all of the namespace's; a namespace with several of a family answers datagrams from
+// the right one only in the first case.
+func Serve(t testing.TB, namespace, name string, port uint16, at ...netip.Addr) {
 	t.Helper()
-	address := net.JoinHostPort("::", strconv.Itoa(int(port)))
-	if err := In(namespace, func() error {
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { _ = listener.Close() })
-		go answerTCP(listener, name)
-		conn, err := net.ListenPacket("udp", address)
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		go answerUDP(conn, name)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	if len(at) == 0 {
+		at = []netip.Addr{netip.IPv6Unspecified()}
 	}
+	for _, ip := range at {
+		if err := In(namespace, func() error { return serve(t, name, netip.AddrPortFrom(ip, port).String()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func serve(t testing.TB, name, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go answerTCP(listener, name)
+	conn, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go answerUDP(conn, name)
+	return nil
 }
 
 func answerTCP(listener net.Listener, name string) {
@@ -76,7 +83,7 @@ func answer(name string, from net.Addr) string {
 	return name + " " + netip.MustParseAddrPort(from.String()).Addr().Unmap().String()
 }
 
-// Ask connects once and returns the answer of Serve, Refused, or NoAnswer after the timeout. from is an address of the
+// Ask connects once and returns the answer of Serve, Refused, Unreachable, or NoAnswer after the timeout. from is an address of the
 // client's; the zero value lets the kernel choose.
 func Ask(
 	t testing.TB, namespace, protocol string, from netip.Addr, to netip.AddrPort, timeout time.Duration,
@@ -90,6 +97,8 @@ func Ask(
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			got = Refused
+		case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+			got = Unreachable
 		case err != nil && (ctx.Err() != nil || os.IsTimeout(err)):
 			got = NoAnswer
 		default:
