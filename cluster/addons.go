@@ -19,10 +19,14 @@ func (s *start) deployAddons(ctx context.Context) error {
 	config := s.cluster.config
 	objects := addons.KubeletClientBinding(kubeletClientUser)
 	if config.hasDNS() {
-		objects = append(objects, addons.DNS(addons.DNSOptions{
+		dns, err := addons.DNS(addons.DNSOptions{
 			Image: config.image(DNS), Args: config.args[DNS], Replicas: int32(min(2, config.nodes)),
 			Domain: clusterDomain, ClusterIPs: config.serviceIPs(dnsServiceIP),
-		})...)
+		})
+		if err != nil {
+			return fmt.Errorf("cluster DNS: %w", err)
+		}
+		objects = append(objects, dns...)
 	}
 	if ref := config.images[KubeProxy]; ref != "" && config.hasPodNetwork() && !config.without[KubeProxy] {
 		objects = append(objects, addons.KubeProxy(addons.KubeProxyOptions{

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/cluster/internal/backend"
-	"quintet.dev/quintet/components/faultinjector"
+	"quintet.dev/quintet/components/faultinjector/protocol"
 )
 
 // faultInjector is the component of the members that disturb others.
@@ -153,7 +153,7 @@ func (m *Member) inForce(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case strings.Contains(m.tail(ctx), faultinjector.InForce):
+	case strings.Contains(m.tail(ctx), protocol.InForce):
 		return nil
 	case !state.Running:
 		return final{fmt.Errorf("%s ended with code %d %s", m.name, state.ExitCode, state.Error)}

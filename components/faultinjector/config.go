@@ -17,10 +17,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-)
 
-// InForce is the line that is printed once the faults are in force.
-const InForce = "faults are in force"
+	"quintet.dev/quintet/components/faultinjector/protocol"
+)
 
 // Config of one injector.
 type Config struct {
@@ -124,7 +123,7 @@ func (i *Injector) Run(ctx context.Context) error {
 		defer remove()
 	}
 	if !i.config.disturbsNetwork() {
-		klog.FromContext(ctx).Info(InForce)
+		klog.FromContext(ctx).Info(protocol.InForce)
 		<-ctx.Done()
 		return nil
 	}

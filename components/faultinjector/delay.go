@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/faultinjector/protocol"
 )
 
 const (
@@ -35,7 +37,7 @@ func (i *Injector) disturb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info(InForce)
+		klog.FromContext(ctx).Info(protocol.InForce)
 		<-ctx.Done()
 		return remove()
 	}
@@ -57,7 +59,7 @@ func (i *Injector) disturb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info(InForce)
+	klog.FromContext(ctx).Info(protocol.InForce)
 	return i.relay(ctx, tap, func(data []byte) { _, _ = unix.Write(socket, data) }, remove)
 }
 

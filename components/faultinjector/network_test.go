@@ -14,6 +14,8 @@ import (
 	"github.com/vishvananda/netns"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"quintet.dev/quintet/components/faultinjector/protocol"
 )
 
 // pair is two network namespaces with a link: the injector's end at 10.99.0.1, and the peer's at 10.99.0.2, which
@@ -125,7 +127,7 @@ type signal struct {
 }
 
 func (s *signal) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), InForce) {
+	if strings.Contains(string(line), protocol.InForce) {
 		s.once.Do(func() { close(s.inForce) })
 	}
 	return len(line), nil

@@ -36,8 +36,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/knftables"
 
-	"quintet.dev/quintet/components/policy/nft"
 	"quintet.dev/quintet/internal/kubeconfig"
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // Config of the enforcement on one node.
@@ -54,7 +54,7 @@ type Config struct {
 
 	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock.
 	Client      kubernetes.Interface
-	Open        func() (knftables.Interface, nft.Kernel, error)
+	Open        func() (knftables.Interface, nftcheck.Kernel, error)
 	Connections Connections
 	Clock       clock.WithTicker
 }

@@ -18,24 +18,25 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/knftables"
 
-	"quintet.dev/quintet/components/policy/nft"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 // brokenKernel is a kernel that refuses everything while it is broken.
 type brokenKernel struct {
 	*knftables.Fake
-	policytest.Kernel
+	nftchecktest.Kernel
 	broken atomic.Bool
 	calls  atomic.Int32
 }
 
 func newBrokenKernel() *brokenKernel {
 	rules := knftables.NewFake(knftables.InetFamily, "network-policy")
-	return &brokenKernel{Fake: rules, Kernel: policytest.Kernel{Fake: rules}}
+	return &brokenKernel{Fake: rules, Kernel: nftchecktest.Kernel{Fake: rules}}
 }
 
-func (b *brokenKernel) open() (knftables.Interface, nft.Kernel, error) { return b, b, nil }
+func (b *brokenKernel) open() (knftables.Interface, nftcheck.Kernel, error) { return b, b, nil }
 
 func (b *brokenKernel) Run(ctx context.Context, tx *knftables.Transaction) error {
 	if b.calls.Add(1); b.broken.Load() {
@@ -44,11 +45,12 @@ func (b *brokenKernel) Run(ctx context.Context, tx *knftables.Transaction) error
 	return b.Fake.Run(ctx, tx)
 }
 
-func (b *brokenKernel) Count(ctx context.Context) (map[string]int, error) {
+// Listing is that of nftcheck.Kernel.
+func (b *brokenKernel) Listing() (nftcheck.Listing, error) {
 	if b.calls.Add(1); b.broken.Load() {
-		return nil, errors.New("broken")
+		return nftcheck.Listing{}, errors.New("broken")
 	}
-	return b.Kernel.Count(ctx)
+	return b.Kernel.Listing()
 }
 
 // Syncs and checks that fail are retried. The component is unhealthy after a minute of them, and healthy again when

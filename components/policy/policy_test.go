@@ -21,8 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/knftables"
 
-	"quintet.dev/quintet/components/policy/nft"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 func TestConfig(t *testing.T) {
@@ -89,8 +90,8 @@ func start(t *testing.T, config Config) *running {
 		config.Client = r.client
 	}
 	if config.Open == nil {
-		config.Open = func() (knftables.Interface, nft.Kernel, error) {
-			return r.rules, &policytest.Kernel{Fake: r.rules}, nil
+		config.Open = func() (knftables.Interface, nftcheck.Kernel, error) {
+			return r.rules, &nftchecktest.Kernel{Fake: r.rules}, nil
 		}
 	}
 	p, err := New(config)
@@ -226,8 +227,8 @@ func TestCleanup(t *testing.T) {
 	r.has(t, "forward-ingress", true)
 	_ = r.stop()
 	config.Cleanup = true
-	config.Open = func() (knftables.Interface, nft.Kernel, error) {
-		return r.rules, &policytest.Kernel{Fake: r.rules}, nil
+	config.Open = func() (knftables.Interface, nftcheck.Kernel, error) {
+		return r.rules, &nftchecktest.Kernel{Fake: r.rules}, nil
 	}
 	p, err := New(*config)
 	if err != nil {

@@ -107,7 +107,7 @@ func (s *syncer) check(ctx context.Context) bool {
 	if err := s.table.Sweep(ctx); err != nil {
 		log.V(2).Info("Failed to delete unused rules; retrying", "err", err)
 	}
-	intact, err := s.table.Check(ctx, s.index.Current())
+	intact, err := s.table.Check(s.index.Current())
 	s.p.health.synced(err)
 	switch {
 	case err != nil:

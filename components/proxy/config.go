@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/conntrack"
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // Config of kube-proxy.
@@ -65,7 +66,7 @@ type Config struct {
 
 	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock.
 	Client kubernetes.Interface
-	Open   func(v1.IPFamily) (knftables.Interface, error)
+	Open   func(v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error)
 	Flows  conntrack.Kernel
 	Clock  clock.WithTicker
 }

@@ -140,12 +140,12 @@ func (p *Proxy) recordEvents(ctx context.Context) (tell func(kind, reason, note 
 func (p *Proxy) cleanup(ctx context.Context) error {
 	var unavailable, errs []error
 	for _, family := range families() {
-		kernel, err := p.config.Open(family)
+		rules, kernel, err := p.config.Open(family)
 		if err != nil {
 			unavailable = append(unavailable, err)
 			continue
 		}
-		errs = append(errs, nft.New(nft.Config{Family: family}, kernel).Cleanup(ctx))
+		errs = append(errs, nft.New(nft.Config{Family: family}, rules, kernel).Cleanup(ctx))
 	}
 	if len(unavailable) == len(families()) {
 		return errors.Join(unavailable...)

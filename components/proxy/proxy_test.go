@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/conntrack"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 // noFlows is a kernel that tracks nothing.
@@ -76,11 +78,11 @@ func start(t *testing.T, change ...func(*Config)) *running {
 	config.Client, config.Flows, config.HostnameOverride = r.client, noFlows{}, "me"
 	config.HealthzAddress, config.MetricsAddress, config.MinSyncPeriod = "", "", 0
 	config.Conntrack = Conntrack{}
-	config.Open = func(family v1.IPFamily) (knftables.Interface, error) {
+	config.Open = func(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
 		if family == v1.IPv6Protocol {
-			return nil, errors.New("this machine has no IPv6")
+			return nil, nil, errors.New("this machine has no IPv6")
 		}
-		return r.nft, nil
+		return r.nft, &nftchecktest.Kernel{Fake: r.nft}, nil
 	}
 	for _, f := range change {
 		f(config)
@@ -163,7 +165,7 @@ func TestRunReturnsWhereNftablesCannotBeOpened(t *testing.T) {
 	config.Client, config.Flows, config.HostnameOverride = fake.NewClientset(node()), noFlows{}, "me"
 	config.HealthzAddress, config.MetricsAddress, config.Conntrack = "", "", Conntrack{}
 	noNFTables := errors.New("no nftables")
-	config.Open = func(v1.IPFamily) (knftables.Interface, error) { return nil, noNFTables }
+	config.Open = func(v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) { return nil, nil, noNFTables }
 	p, err := New(*config)
 	if err != nil {
 		t.Fatal(err)
@@ -259,16 +261,16 @@ func TestCleanup(t *testing.T) {
 		}
 		return p.Run(t.Context())
 	}
-	config.Open = func(family v1.IPFamily) (knftables.Interface, error) {
+	config.Open = func(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
 		if family == v1.IPv6Protocol {
-			return nil, missing
+			return nil, nil, missing
 		}
-		return kernel, nil
+		return kernel, &nftchecktest.Kernel{Fake: kernel}, nil
 	}
 	if err := cleanup(); err != nil || kernel.Table != nil {
 		t.Errorf("error %v, table %v", err, kernel.Table)
 	}
-	config.Open = func(v1.IPFamily) (knftables.Interface, error) { return nil, missing }
+	config.Open = func(v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) { return nil, nil, missing }
 	if err := cleanup(); !errors.Is(err, missing) {
 		t.Errorf("without both families: %v", err)
 	}

@@ -21,6 +21,8 @@ import (
 
 	"quintet.dev/quintet/components/proxy/compile"
 	"quintet.dev/quintet/components/proxy/healthcheck"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 // brokenKernel is a fake that refuses transactions while fails is set.
@@ -45,11 +47,11 @@ func newSyncer(t *testing.T, change ...func(*Config)) (*syncer, *brokenKernel, *
 	clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	config := NewConfig()
 	config.Client, config.Clock, config.HostnameOverride = fake.NewClientset(), clock, "me"
-	config.Open = func(family v1.IPFamily) (knftables.Interface, error) {
+	config.Open = func(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
 		if family == v1.IPv6Protocol {
-			return nil, errors.New("this machine has no IPv6")
+			return nil, nil, errors.New("this machine has no IPv6")
 		}
-		return kernel, nil
+		return kernel, &nftchecktest.Kernel{Fake: kernel.Fake}, nil
 	}
 	for _, f := range change {
 		f(config)
@@ -321,5 +323,55 @@ func TestPages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// slowListing is a kernel in which it takes a second to list a table.
+type slowListing struct {
+	nftcheck.Kernel
+	clock  *clocktesting.FakeClock
+	listed int
+}
+
+func (k *slowListing) Listing() (nftcheck.Listing, error) {
+	k.listed++
+	k.clock.Step(time.Second)
+	return k.Kernel.Listing()
+}
+
+// Checks that take long are rare, and find changes all the same.
+func TestChecksOfLargeTablesAreRare(t *testing.T) {
+	listing := &slowListing{}
+	s, kernel, clock := newSyncer(t, func(c *Config) {
+		open := c.Open
+		c.Open = func(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
+			rules, kernel, err := open(family)
+			if err == nil {
+				listing.Kernel = kernel
+			}
+			return rules, listing, err
+		}
+	})
+	listing.clock = clock
+	if err := s.write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if !s.intact(t.Context()) {
+			t.Error("an intact table is rewritten")
+		}
+		clock.Step(checkPeriod)
+	}
+	if listing.listed != 1 {
+		t.Errorf("listed %d times within a minute, want once", listing.listed)
+	}
+	tx := kernel.NewTransaction()
+	tx.Delete(&knftables.Table{})
+	if err := kernel.Fake.Run(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(checkPause * time.Second)
+	if s.intact(t.Context()) {
+		t.Error("the table is gone and that is fine")
 	}
 }

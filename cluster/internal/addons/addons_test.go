@@ -15,8 +15,11 @@ import (
 // What exists is the user's: a second Apply changes nothing.
 func TestApplyKeepsWhatExists(t *testing.T) {
 	client := fake.NewClientset()
-	objects := append(DNS(DNSOptions{Image: "dns:1", Replicas: 2, Domain: "cluster.test",
-		ClusterIPs: []string{"10.96.0.10"}}),
+	dns, err := DNS(DNSOptions{Image: "dns:1", Replicas: 2, Domain: "cluster.test", ClusterIPs: []string{"10.96.0.10"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := append(dns,
 		KubeProxy(KubeProxyOptions{Image: "proxy:1", Server: "https://api:6443",
 			ClusterCIDRs: []string{"10.244.0.0/16"}})...)
 	objects = append(objects, DefaultStorageClass("example.com/x"))

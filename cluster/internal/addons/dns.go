@@ -1,6 +1,7 @@
 package addons
 
 import (
+	"errors"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,15 +56,19 @@ const (
 	dnsApp  = "kube-dns"
 )
 
-// DNS is cluster DNS (https://kubernetes.io/docs/tasks/administer-cluster/coredns/).
-func DNS(o DNSOptions) []runtime.Object {
+// DNS is cluster DNS (https://kubernetes.io/docs/tasks/administer-cluster/coredns/). It fails without cluster IPs.
+func DNS(o DNSOptions) ([]runtime.Object, error) {
+	if len(o.ClusterIPs) == 0 {
+		return nil, errors.New("Service kube-system/kube-dns has no cluster IP, to which the kubelets' clusterDNS leads: " +
+			"give it one of each of the cluster's Service ranges")
+	}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: dnsName, Namespace: metav1.NamespaceSystem}
 	return append(role("system:coredns", account,
 		rule("", []string{"endpoints", "services", "pods", "namespaces"}, "list", "watch"),
 		rule("discovery.k8s.io", []string{"endpointslices"}, "list", "watch")),
 		&v1.ServiceAccount{ObjectMeta: meta(dnsName, nil)},
 		&v1.ConfigMap{ObjectMeta: meta(dnsName, nil), Data: map[string]string{"Corefile": corefileOf(o.Domain)}},
-		dnsDeployment(o), dnsService(o))
+		dnsDeployment(o), dnsService(o)), nil
 }
 
 func meta(name string, labels map[string]string) metav1.ObjectMeta {

@@ -78,7 +78,7 @@ code is
   quintet matrix --swap kube-scheduler=bin/my-scheduler --swap node=bin/kubelet --profile scheduler --profile node
   quintet matrix --swap kube-scheduler=a:1 --swap kube-controller-manager=b:1 --all-pairs --parallel 2
   quintet matrix --in-process --swap kube-scheduler=bin/my-scheduler --filter '^scheduling/'
-  quintet matrix --swap kube-proxy=mine:dev --nodes 2 --filter '^proxy/'`,
+  quintet matrix --swap kube-proxy=mine:dev --nodes 2 --filter '^kube-proxy/'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runMatrix(cmd, f) },
 	}

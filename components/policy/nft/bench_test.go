@@ -13,6 +13,7 @@ import (
 
 	"quintet.dev/quintet/components/policy/compile"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/netnstest"
 )
 
 // The namespace of the benchmarks has so many pods, of which some are on this node; the last case has all of them
@@ -92,7 +93,7 @@ func benchTable(b *testing.B, local int) (*Table, *compile.Index) {
 			netip.AddrFrom4([4]byte{10, 244, byte(i / 200), byte(1 + i%200)})))
 	}
 	var table *Table
-	if err := inNamespace(name, func() error {
+	if err := netnstest.In(name, func() error {
 		nft, _, err := Open()
 		if err != nil {
 			return err

@@ -1,44 +1,22 @@
 package nft
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/knftables"
-)
 
-// inNamespace calls f on a thread of a network namespace, which ends with it.
-func inNamespace(name string, f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // without an unlock, so that the thread is not used any more
-		done <- func() error {
-			fd, err := unix.Open("/run/netns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return fmt.Errorf("namespace %s: %w", name, err)
-			}
-			defer unix.Close(fd)
-			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-				return fmt.Errorf("namespace %s: %w", name, err)
-			}
-			return f()
-		}()
-	}()
-	return <-done
-}
+	"quintet.dev/quintet/internal/netnstest"
+)
 
 // Addresses of the network. Pods of this node have a namespace each; the rest is one namespace beyond the node.
 const (
@@ -67,97 +45,61 @@ type network struct {
 func (n *network) node() string   { return n.prefix + "-node" }
 func (n *network) beyond() string { return n.prefix + "-beyond" }
 
-func run(t testing.TB, stdin string, command ...string) {
-	t.Helper()
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin = strings.NewReader(stdin)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out.String())
-	}
-}
-
 // newNetwork makes namespaces that are removed when the test ends.
 func newNetwork(t testing.TB) *network {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
 	n := &network{prefix: fmt.Sprintf("netpol%d", os.Getpid()), at: map[netip.Addr]string{}}
-	add := func(name string) {
-		run(t, "", "ip", "netns", "add", name)
-		t.Cleanup(func() { run(t, "", "ip", "netns", "delete", name) })
-		n.sysctl(t, name, "net.ipv6.conf.default.accept_dad=0") // no address is tentative for the first second
-		n.ip(t, name, "link set lo up")
-	}
-	add(n.node())
-	add(n.beyond())
-	n.sysctl(t, n.node(), "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1", "net.ipv4.conf.all.send_redirects=0",
+	netnstest.Add(t, n.node())
+	netnstest.Add(t, n.beyond())
+	netnstest.Sysctl(t, n.node(), "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1", "net.ipv4.conf.all.send_redirects=0",
 		"net.ipv4.conf.default.send_redirects=0")
 	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil { // the module is loaded
-		n.sysctl(t, n.node(), "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
+		netnstest.Sysctl(t, n.node(), "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
 	}
-	n.ip(t, n.node(),
+	netnstest.IP(t, n.node(),
 		"link add cbr0 address 02:00:00:00:00:01 type bridge", "link set cbr0 up",
 		"addr add 10.244.1.1/24 dev cbr0", "addr add fd00:244:1::1/64 dev cbr0 nodad",
 		"link add eth0 type veth peer name eth0 netns "+n.beyond(), "link set eth0 up",
 		"addr add "+nodeIP+"/24 dev eth0", "addr add fd01::1/64 dev eth0 nodad",
 	)
-	n.ip(t, n.beyond(), "link set eth0 up", "addr add "+peerNodeIP+"/24 dev eth0", "addr add fd01::2/64 dev eth0 nodad",
+	netnstest.IP(t, n.beyond(), "link set eth0 up", "addr add "+peerNodeIP+"/24 dev eth0", "addr add fd01::2/64 dev eth0 nodad",
 		"addr add "+externalIP+"/32 dev lo", "route add 10.244.1.0/24 via "+nodeIP,
 		"route add fd00:244:1::/64 via fd01::1")
-	n.ip(t, n.node(), "route add 10.244.2.0/24 via "+peerNodeIP, "route add 192.0.2.0/24 via "+peerNodeIP,
+	netnstest.IP(t, n.node(), "route add 10.244.2.0/24 via "+peerNodeIP, "route add 192.0.2.0/24 via "+peerNodeIP,
 		"route add fd00:244:2::/64 via fd01::2")
 	for i := range localPods {
 		name := fmt.Sprintf("%s-pod%d", n.prefix, i)
-		add(name)
-		n.ip(t, n.node(), fmt.Sprintf("link add veth%d type veth peer name eth0 netns %s", i, name),
+		netnstest.Add(t, name)
+		netnstest.IP(t, n.node(), fmt.Sprintf("link add veth%d type veth peer name eth0 netns %s", i, name),
 			fmt.Sprintf("link set veth%d master cbr0 up", i))
 		four, six := podIPs(1, i)[0], podIPs(1, i)[1]
-		n.ip(t, name, "link set eth0 up",
+		netnstest.IP(t, name, "link set eth0 up",
 			fmt.Sprintf("addr add %s/24 dev eth0", four), fmt.Sprintf("addr add %s/64 dev eth0 nodad", six),
 			"route add default via 10.244.1.1", "route add default via fd00:244:1::1")
 		n.at[four], n.at[six] = name, name
 	}
 	for i := range remotePods {
 		four, six := podIPs(2, i)[0], podIPs(2, i)[1]
-		n.ip(t, n.beyond(), fmt.Sprintf("addr add %s/32 dev lo", four),
+		netnstest.IP(t, n.beyond(), fmt.Sprintf("addr add %s/32 dev lo", four),
 			fmt.Sprintf("addr add %s/128 dev lo nodad", six))
 		n.at[four], n.at[six] = n.beyond(), n.beyond()
 	}
 	n.at[netip.MustParseAddr(externalIP)] = n.beyond()
 	// As node-routes has it: frames between pods of the node are routed.
-	run(t, `add table bridge lift
+	netnstest.NFT(t, n.node(), `add table bridge lift
 add chain bridge lift prerouting { type filter hook prerouting priority -300 ; }
 add rule bridge lift prerouting meta pkttype { broadcast, multicast } accept
 add rule bridge lift prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } accept
 add rule bridge lift prerouting ether type { ip, ip6 } meta pkttype set host ether daddr set 02:00:00:00:00:01
-`, "ip", "netns", "exec", n.node(), "nft", "-f", "-")
+`)
 	return n
-}
-
-func (n *network) ip(t testing.TB, namespace string, lines ...string) {
-	t.Helper()
-	for i, line := range lines {
-		if strings.Contains(line, ":") && strings.HasPrefix(line, "route") {
-			line = "-6 " + line
-		}
-		lines[i] = line
-		run(t, "", append([]string{"ip", "-n", namespace}, strings.Fields(line)...)...)
-	}
-}
-
-func (n *network) sysctl(t testing.TB, namespace string, settings ...string) {
-	t.Helper()
-	run(t, "", append([]string{"ip", "netns", "exec", namespace, "sysctl", "-qw"}, settings...)...)
 }
 
 // serve answers at all pods' addresses, and at the external one, until the test ends.
 func (n *network) serve(t testing.TB, tcp, udp []int32) {
 	t.Helper()
 	for addr, namespace := range n.at {
-		if err := inNamespace(namespace, func() error {
+		if err := netnstest.In(namespace, func() error {
 			for _, port := range tcp {
 				listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
 				if err != nil {
@@ -208,7 +150,7 @@ func answerUDP(conn *net.UDPConn) {
 func (n *network) reaches(
 	namespace string, from netip.Addr, to netip.AddrPort, protocol v1.Protocol, timeout time.Duration,
 ) (reached bool, err error) {
-	err = inNamespace(namespace, func() error {
+	err = netnstest.In(namespace, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		dialer := net.Dialer{}
@@ -252,5 +194,5 @@ type inNamespaceOf struct {
 }
 
 func (n inNamespaceOf) Run(ctx context.Context, tx *knftables.Transaction) error {
-	return inNamespace(n.name, func() error { return n.Interface.Run(ctx, tx) })
+	return netnstest.In(n.name, func() error { return n.Interface.Run(ctx, tx) })
 }

@@ -2,7 +2,9 @@ package nft
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	stdsync "sync"
 	"testing"
@@ -16,7 +18,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/policy/compile"
+	"quintet.dev/quintet/components/policy/model"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/netnstest"
 )
 
 // A denied packet gets no answer, so that the test waits; an allowed one gets it soon, but on a busy machine.
@@ -42,7 +46,7 @@ func newEnforced(t *testing.T) *enforced {
 	t.Helper()
 	e := &enforced{network: newNetwork(t), index: compile.New()}
 	e.serve(t, tcpPorts, udpPorts)
-	if err := inNamespace(e.node(), func() error {
+	if err := netnstest.In(e.node(), func() error {
 		nft, kernel, err := Open()
 		e.table = New(nft, kernel)
 		return err
@@ -80,7 +84,7 @@ func (e *enforced) setPod(pod *v1.Pod) {
 
 func (e *enforced) sync(t *testing.T) {
 	t.Helper()
-	if err := inNamespace(e.node(), func() error {
+	if err := netnstest.In(e.node(), func() error {
 		return e.table.Sync(t.Context(), e.index.Current(), e.index.Take())
 	}); err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func (e *enforced) setPolicies(t *testing.T, policies ...*networkingv1.NetworkPo
 	}
 	e.sync(t)
 	e.check(t, true)
-	if err := inNamespace(e.node(), func() error { return e.table.Sweep(t.Context()) }); err != nil {
+	if err := netnstest.In(e.node(), func() error { return e.table.Sweep(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	e.check(t, true)
@@ -117,8 +121,8 @@ func (e *enforced) setPolicies(t *testing.T, policies ...*networkingv1.NetworkPo
 // check looks whether the table is as it was left.
 func (e *enforced) check(t *testing.T, want bool) {
 	t.Helper()
-	if err := inNamespace(e.node(), func() error {
-		ok, err := e.table.Check(t.Context(), e.index.Current())
+	if err := netnstest.In(e.node(), func() error {
+		ok, err := e.table.Check(e.index.Current())
 		if err == nil && ok != want {
 			err = fmt.Errorf("the table is as it was left: %v", ok)
 		}
@@ -290,12 +294,12 @@ func TestPacketsThatAlwaysPass(t *testing.T) {
 	e.setPolicies(t, denyAll("a", in, out), denyAll("b", in, out), denyAll("c", in, out))
 	// A Service of pod 0, as kube-proxy has it.
 	pod, other := podIPs(1, 0)[0], podIPs(1, 1)[0]
-	run(t, fmt.Sprintf(`add table ip service
+	netnstest.NFT(t, e.node(), fmt.Sprintf(`add table ip service
 add chain ip service prerouting { type nat hook prerouting priority -100 ; }
 add rule ip service prerouting ip daddr 10.96.0.1 tcp dport 443 dnat to %s:8080
 add chain ip service postrouting { type nat hook postrouting priority 100 ; }
 add rule ip service postrouting ct status dnat ip saddr %s ip daddr %s masquerade
-`, pod, pod, pod), "ip", "netns", "exec", e.node(), "nft", "-f", "-")
+`, pod, pod, pod))
 	service := netip.MustParseAddrPort("10.96.0.1:443")
 	listenAtNode(t, e)
 	for _, test := range []struct {
@@ -364,18 +368,40 @@ func TestPacketsOfStartingPods(t *testing.T) {
 func TestKernelTableIsKept(t *testing.T) {
 	e := newEnforced(t)
 	e.setPolicies(t, handWritten()["block with exceptions"]...)
-	for _, command := range []string{
-		"flush ruleset", "delete table inet network-policy", "flush chain inet network-policy forward-ingress",
-		"flush map inet network-policy ingress-pods-v4", "add rule inet network-policy forward-egress accept",
+	m := e.index.Current()
+	keys, groups := slices.Collect(maps.Keys(m.Policies)), slices.Collect(maps.Keys(m.Groups))
+	policy, rules := policyChain(keys[0]), len(policyRules(keys[0].Direction, m.Policies[keys[0]]))
+	for name, script := range map[string]string{
+		"everything flushed":  "flush ruleset",
+		"table deleted":       "delete table inet network-policy",
+		"table dormant":       "add table inet network-policy { flags dormant ; }",
+		"base chain flushed":  "flush chain inet network-policy forward-ingress",
+		"group flushed":       "flush chain inet network-policy " + groupChain(groups[0]),
+		"policy flushed":      "flush chain inet network-policy " + policy,
+		"policy replaced":     replaced(policy, rules),
+		"base chain replaced": replaced("forward-ingress", len(baseRules(model.Ingress))),
+		"map flushed":         "flush map inet network-policy ingress-pods-v4",
+		"rule added":          "add rule inet network-policy forward-egress accept",
+		"element replaced": fmt.Sprintf("delete element inet network-policy local-pods-v4 { %s }\n"+
+			"add element inet network-policy local-pods-v4 { 10.9.9.9 }", podIPs(1, 0)[0]),
 	} {
-		e.check(t, true)
-		run(t, "", append([]string{"ip", "netns", "exec", e.node(), "nft"}, strings.Fields(command)...)...)
-		e.check(t, false)
-		e.table.Invalidate()
-		e.sync(t)
+		t.Run(name, func(t *testing.T) {
+			e.check(t, true)
+			netnstest.NFT(t, e.node(), "add table inet other\ndelete table inet other\n")
+			e.check(t, true)
+			netnstest.NFT(t, e.node(), script+"\n")
+			e.check(t, false)
+			e.table.Invalidate()
+			e.sync(t)
+		})
 	}
 	e.check(t, true)
-	if err := inNamespace(e.node(), func() error { return e.table.Cleanup(t.Context()) }); err != nil {
+	if err := netnstest.In(e.node(), func() error { return e.table.Cleanup(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// replaced is a script that puts as many other rules into a chain as it has.
+func replaced(chain string, rules int) string {
+	return "flush chain inet network-policy " + chain + strings.Repeat("\nadd rule inet network-policy "+chain+" accept", rules)
 }

@@ -18,6 +18,7 @@ import (
 
 	"quintet.dev/quintet/components/policy/conntrack"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/netnstest"
 )
 
 func portOf(protocol v1.Protocol, number int32) networkingv1.NetworkPolicyPort {
@@ -30,7 +31,7 @@ func TestPacketsWithBridgeNetfilter(t *testing.T) {
 		t.Skip("the module br_netfilter is not loaded")
 	}
 	e := newEnforced(t)
-	e.sysctl(t, e.node(), "net.bridge.bridge-nf-call-iptables=1", "net.bridge.bridge-nf-call-ip6tables=1")
+	netnstest.Sysctl(t, e.node(), "net.bridge.bridge-nf-call-iptables=1", "net.bridge.bridge-nf-call-ip6tables=1")
 	var policies []*networkingv1.NetworkPolicy
 	for _, namespace := range []string{"a", "b", "c"} {
 		policies = append(policies, policyOf(namespace, "p", egress(nil, portOf(v1.ProtocolTCP, 80))))
@@ -49,7 +50,7 @@ func TestPacketsWithBridgeNetfilter(t *testing.T) {
 func (e *enforced) passes(t *testing.T, from, to netip.Addr, protocol string, packet []byte, want bool) {
 	t.Helper()
 	received := make(chan bool, 1)
-	if err := inNamespace(e.at[to], func() error {
+	if err := netnstest.In(e.at[to], func() error {
 		conn, err := net.ListenIP(protocol, &net.IPAddr{IP: to.AsSlice()})
 		if err != nil {
 			return err
@@ -71,7 +72,7 @@ func (e *enforced) passes(t *testing.T, from, to netip.Addr, protocol string, pa
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := inNamespace(e.at[from], func() error {
+	if err := netnstest.In(e.at[from], func() error {
 		conn, err := net.DialIP(protocol, &net.IPAddr{IP: from.AsSlice()}, &net.IPAddr{IP: to.AsSlice()})
 		if err != nil {
 			return err
@@ -143,7 +144,7 @@ type conversation struct{ conn net.Conn }
 func (e *enforced) converse(t *testing.T, from, to netip.Addr) *conversation {
 	t.Helper()
 	c := &conversation{}
-	if err := inNamespace(e.at[from], func() (err error) {
+	if err := netnstest.In(e.at[from], func() (err error) {
 		c.conn, err = (&net.Dialer{}).DialContext(context.Background(), "udp", netip.AddrPortFrom(to, 53).String())
 		return err
 	}); err != nil {
@@ -178,7 +179,7 @@ func TestPacketsOfEstablishedConnections(t *testing.T) {
 	pod := e.cluster.Pods[0]
 	e.index.DeletePod(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	changes := e.index.Take()
-	if err := inNamespace(e.node(), func() error {
+	if err := netnstest.In(e.node(), func() error {
 		if err := e.table.Sync(t.Context(), e.index.Current(), changes); err != nil {
 			return err
 		}

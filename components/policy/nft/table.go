@@ -10,46 +10,35 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/policy/model"
+	"quintet.dev/quintet/internal/nftcheck"
 )
-
-// Kernel is what a Table needs of nftables in addition to transactions.
-type Kernel interface {
-	// Generation is a number that changes whenever rules of the network namespace do.
-	Generation() (uint32, error)
-	// Count returns how many rules each chain of the table has, and how many elements each set and map; none of them
-	// where there is no table.
-	Count(ctx context.Context) (map[string]int, error)
-}
 
 // Table is the table of NetworkPolicies. It belongs to one goroutine.
 type Table struct {
-	nft    knftables.Interface
-	kernel Kernel
+	nft     knftables.Interface
+	checker *nftcheck.Checker
 	// whole is false until everything is in the kernel.
 	whole bool
 	stale leftovers
-	// checked is the generation at which the table was found as it was left; seen is false where it was not looked at
-	// since the last change.
-	checked uint32
-	seen    bool
 }
 
 // New returns a table that is not written yet.
-func New(nft knftables.Interface, kernel Kernel) *Table {
-	return &Table{nft: nft, kernel: kernel, stale: newLeftovers()}
+func New(nft knftables.Interface, kernel nftcheck.Kernel) *Table {
+	return &Table{nft: nft, checker: nftcheck.New(kernel), stale: newLeftovers()}
 }
 
 // Open returns the ways to the table of this network namespace.
-func Open() (knftables.Interface, Kernel, error) {
+func Open() (knftables.Interface, nftcheck.Kernel, error) {
 	nft, err := knftables.New(knftables.InetFamily, tableName, knftables.NoObjectCommentEmulation)
 	if err != nil {
 		return nil, nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
 	}
-	return nft, kernel{}, nil
+	return nft, nftcheck.Table{Family: unix.NFPROTO_INET, Name: tableName}, nil
 }
 
 // Sync brings the kernel from the model before the changes to the model m, in one transaction. At the first call, and
@@ -59,7 +48,7 @@ func (t *Table) Sync(ctx context.Context, m *model.Model, changes *model.Changes
 		return nil
 	}
 	if t.whole {
-		w := newWriter(t.nft.NewTransaction(), m, changes)
+		w := newWriter(nftcheck.NewTransaction(t.nft), m, changes)
 		w.changes()
 		err := t.run(ctx, w)
 		if err == nil {
@@ -76,7 +65,7 @@ func (t *Table) Invalidate() { t.whole = false }
 // rebuild replaces the table, whatever is in it.
 func (t *Table) rebuild(ctx context.Context, m *model.Model) error {
 	t.whole, t.stale = false, newLeftovers()
-	w := newWriter(t.nft.NewTransaction(), m, m.All())
+	w := newWriter(nftcheck.NewTransaction(t.nft), m, m.All())
 	w.tx.Add(&knftables.Table{})
 	w.tx.Delete(&knftables.Table{})
 	w.base()
@@ -90,11 +79,11 @@ func (t *Table) rebuild(ctx context.Context, m *model.Model) error {
 
 // run carries a transaction out.
 func (t *Table) run(ctx context.Context, w *writer) error {
-	t.seen = false
 	if w.tx.NumOperations() == 0 {
 		return nil
 	}
-	if err := t.nft.Run(ctx, w.tx); err != nil {
+	t.checker.Changes(w.tx)
+	if err := t.nft.Run(ctx, w.tx.Transaction); err != nil {
 		return fmt.Errorf("nftables refused a change: %w", err)
 	}
 	for name := range w.made {
@@ -117,51 +106,31 @@ func (t *Table) Sweep(ctx context.Context) error {
 	if !t.whole || t.stale.empty() {
 		return nil
 	}
-	t.seen = false
-	w := newWriter(t.nft.NewTransaction(), nil, nil)
+	w := newWriter(nftcheck.NewTransaction(t.nft), nil, nil)
 	w.delete(t.stale)
-	if err := t.nft.Run(ctx, w.tx); err != nil {
+	t.checker.Changes(w.tx)
+	if err := t.nft.Run(ctx, w.tx.Transaction); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
 	t.stale = newLeftovers()
 	return nil
 }
 
-// Check tells whether the table is as it was left: all of its chains, sets and maps, and as many rules and elements in
-// each. It costs little as long as no program changes rules of this network namespace.
-func (t *Table) Check(ctx context.Context, m *model.Model) (bool, error) {
+// Check tells whether the table is as it was left: all of its chains, sets and maps, with as many rules and elements in
+// each, and no other ones in those that did not change since the last check. It costs little as long as no program
+// changes rules of this network namespace.
+func (t *Table) Check(m *model.Model) (bool, error) {
 	if !t.whole {
 		return false, nil
 	}
-	generation, err := t.kernel.Generation()
-	if err != nil {
-		return false, fmt.Errorf("generation of nftables: %w", err)
-	}
-	if t.seen && generation == t.checked {
-		return true, nil
-	}
-	found, err := t.kernel.Count(ctx)
-	if err != nil {
-		return false, fmt.Errorf("list the table %s: %w", tableName, err)
-	}
-	for name, want := range count(m) {
-		if got, there := found[name]; !there || got != want {
-			return false, nil
-		}
-		delete(found, name)
-	}
-	for name := range found {
-		_, staleChain := t.stale.chains[name]
-		_, staleSet := t.stale.sets[name]
-		if !staleChain && !staleSet {
-			return false, nil
-		}
-	}
-	t.checked, t.seen = generation, true
-	return true, nil
+	return t.checker.Intact(func() map[string]int { return count(m) }, func(part string) bool {
+		_, staleChain := t.stale.chains[part]
+		_, staleSet := t.stale.sets[part]
+		return staleChain || staleSet
+	})
 }
 
-// count is what Kernel.Count returns for a model.
+// count is how many rules and elements the parts of the table have, by their names.
 func count(m *model.Model) map[string]int {
 	counts := map[string]int{}
 	for _, direction := range model.Directions() {

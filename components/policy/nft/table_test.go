@@ -18,11 +18,12 @@ import (
 	"quintet.dev/quintet/components/policy/compile"
 	"quintet.dev/quintet/components/policy/model"
 	"quintet.dev/quintet/components/policy/policytest"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 func newFake() (*Table, *knftables.Fake) {
 	fake := knftables.NewFake(knftables.InetFamily, tableName)
-	return New(fake, &policytest.Kernel{Fake: fake}), fake
+	return New(fake, &nftchecktest.Kernel{Fake: fake}), fake
 }
 
 // dump is the table's content, sorted: the order of chains and elements means nothing.
@@ -170,7 +171,7 @@ func TestChangesGiveWhatAFreshStartGives(t *testing.T) {
 		if got, want := dump(fake), dump(want); got != want {
 			t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, got, want)
 		}
-		if ok, err := table.Check(t.Context(), x.Current()); !ok || err != nil {
+		if ok, err := table.Check(x.Current()); !ok || err != nil {
 			t.Fatalf("seed %d: the table is altered: %v, %v", seed, !ok, err)
 		}
 	}
@@ -222,7 +223,7 @@ func TestAlteredTableIsRebuilt(t *testing.T) {
 			before := dump(fake)
 			check := func(want bool) {
 				t.Helper()
-				if ok, err := table.Check(t.Context(), x.Current()); ok != want || err != nil {
+				if ok, err := table.Check(x.Current()); ok != want || err != nil {
 					t.Fatalf("the table is as it was left: %v, %v", ok, err)
 				}
 			}
@@ -257,19 +258,5 @@ func TestRefusedChangeRebuilds(t *testing.T) {
 	if got := fake.Dump(); !strings.Contains(got, "-v4 { 10.244.2.3 }") ||
 		!strings.Contains(got, "goto ingress-group-") {
 		t.Errorf("the table is not whole:\n%s", got)
-	}
-}
-
-func TestCountListing(t *testing.T) {
-	got, err := countListing([]byte(`{"nftables": [{"metainfo": {}}, {"table": {"name": "t"}}, {"chain": {"name": "c"}},
-		{"chain": {"name": "d"}}, {"set": {"name": "s", "elem": ["10.0.0.1", {"range": ["10.0.0.2", "10.0.0.3"]}]}},
-		{"map": {"name": "m", "elem": [["10.0.0.1", {"goto": {"target": "c"}}]]}}, {"rule": {"chain": "c"}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]int{"c": 1, "d": 0, "s": 2, "m": 1} {
-		if n, there := got[name]; !there || n != want {
-			t.Errorf("%s: %d, %v, want %d", name, n, there, want)
-		}
 	}
 }

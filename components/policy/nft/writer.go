@@ -7,11 +7,12 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/policy/model"
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // writer makes one transaction of changes.
 type writer struct {
-	tx *knftables.Transaction
+	tx *nftcheck.Transaction
 	m  *model.Model
 	c  *model.Changes
 	// made are chains and sets that exist when the transaction is over; left are those that nothing refers to any more.
@@ -28,7 +29,7 @@ func newLeftovers() leftovers {
 
 func (l leftovers) empty() bool { return len(l.chains)+len(l.sets) == 0 }
 
-func newWriter(tx *knftables.Transaction, m *model.Model, c *model.Changes) *writer {
+func newWriter(tx *nftcheck.Transaction, m *model.Model, c *model.Changes) *writer {
 	return &writer{tx: tx, m: m, c: c, made: map[string]struct{}{}, left: newLeftovers()}
 }
 

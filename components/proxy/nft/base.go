@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // baseChain is attached to a hook.
@@ -38,32 +40,10 @@ func baseChains() []baseChain {
 }
 
 // base adds the table with everything that does not depend on Services.
-func (t *Table) base(tx *knftables.Transaction) {
+func (t *Table) base(tx *nftcheck.Transaction) {
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
 	t.containers(tx)
-	mark := "0x" + strconv.FormatUint(1<<t.config.MasqueradeBit, 16)
-	service := t.ip + " daddr . meta l4proto . th dport vmap @"
-	nodePort := t.ip + " daddr @" + nodePortIPs
-	if t.config.AllNodePortIPs {
-		nodePort = "fib daddr type local " + t.ip + " daddr != " + map[string]string{"ip": "127.0.0.0/8",
-			"ip6": "::1"}[t.ip]
-	}
-	nodePort += " meta l4proto . th dport vmap @"
-	regular := []chain{
-		{markChain, []string{"mark set mark or " + mark}},
-		{rejectChain, []string{"reject"}},
-		{masqueradeChain, []string{
-			// The mark is taken away, so that a packet which comes by once more is not translated again.
-			fmt.Sprintf("mark and %s != 0 mark set mark xor %s masquerade fully-random", mark, mark),
-			fmt.Sprintf("ct status dnat %s saddr . %s daddr . meta l4proto . th dport @%s masquerade fully-random",
-				t.ip, t.ip, hairpinSet),
-		}},
-		{servicesChain, []string{service + serviceIPs, nodePort + serviceNodePorts}},
-		{firewallCheck, []string{service + firewallIPs}},
-		{serviceCheck, []string{service + noEndpointServices}},
-		{nodePortCheck, []string{nodePort + noEndpointNodePorts}},
-		{clusterIPsCheck, t.clusterIPRules()},
-	}
+	regular := t.regularChains()
 	for _, c := range regular {
 		tx.Add(&knftables.Chain{Name: c.name})
 	}
@@ -80,6 +60,33 @@ func (t *Table) base(tx *knftables.Transaction) {
 		for _, rule := range c.rules {
 			tx.Add(&knftables.Rule{Chain: c.name, Rule: rule})
 		}
+	}
+}
+
+// regularChains lists those that packets reach from the base chains.
+func (t *Table) regularChains() []chain {
+	mark := "0x" + strconv.FormatUint(1<<t.config.MasqueradeBit, 16)
+	service := t.ip + " daddr . meta l4proto . th dport vmap @"
+	nodePort := t.ip + " daddr @" + nodePortIPs
+	if t.config.AllNodePortIPs {
+		nodePort = "fib daddr type local " + t.ip + " daddr != " + map[string]string{"ip": "127.0.0.0/8",
+			"ip6": "::1"}[t.ip]
+	}
+	nodePort += " meta l4proto . th dport vmap @"
+	return []chain{
+		{markChain, []string{"mark set mark or " + mark}},
+		{rejectChain, []string{"reject"}},
+		{masqueradeChain, []string{
+			// The mark is taken away, so that a packet which comes by once more is not translated again.
+			fmt.Sprintf("mark and %s != 0 mark set mark xor %s masquerade fully-random", mark, mark),
+			fmt.Sprintf("ct status dnat %s saddr . %s daddr . meta l4proto . th dport @%s masquerade fully-random",
+				t.ip, t.ip, hairpinSet),
+		}},
+		{servicesChain, []string{service + serviceIPs, nodePort + serviceNodePorts}},
+		{firewallCheck, []string{service + firewallIPs}},
+		{serviceCheck, []string{service + noEndpointServices}},
+		{nodePortCheck, []string{nodePort + noEndpointNodePorts}},
+		{clusterIPsCheck, t.clusterIPRules()},
 	}
 }
 
@@ -101,7 +108,7 @@ func (t *Table) clusterIPRules() []string {
 }
 
 // containers adds the maps and sets that ports put their elements into.
-func (t *Table) containers(tx *knftables.Transaction) {
+func (t *Table) containers(tx *nftcheck.Transaction) {
 	ip := t.addressType()
 	for _, name := range []string{serviceIPs, noEndpointServices, firewallIPs} {
 		tx.Add(&knftables.Map{Name: name, Type: ip + " . inet_proto . inet_service : verdict"})
@@ -112,12 +119,19 @@ func (t *Table) containers(tx *knftables.Transaction) {
 	tx.Add(&knftables.Set{Name: clusterIPsSet, Type: ip})
 	tx.Add(&knftables.Set{Name: hairpinSet, Type: ip + " . " + ip + " . inet_proto . inet_service"})
 	tx.Add(&knftables.Set{Name: nodePortIPs, Type: ip})
-	for _, address := range t.config.NodePortIPs {
-		// A connection from the loopback address would keep it as its source, which no endpoint can answer.
-		if address.Is4() == (t.ip == "ip") && !address.IsLoopback() {
-			tx.Add(&knftables.Element{Set: nodePortIPs, Key: []string{address.String()}})
-		}
+	for _, address := range t.nodePortAddresses() {
+		tx.Add(&knftables.Element{Set: nodePortIPs, Key: []string{address.String()}})
 	}
+}
+
+// nodePortAddresses are those of the table's family on which node ports are served, sorted. A connection from the
+// loopback address would keep it as its source, which no endpoint can answer.
+func (t *Table) nodePortAddresses() []netip.Addr {
+	addresses := slices.DeleteFunc(slices.Clone(t.config.NodePortIPs), func(address netip.Addr) bool {
+		return address.Is4() != (t.ip == "ip") || address.IsLoopback()
+	})
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Compact(addresses)
 }
 
 func (t *Table) addressType() string {

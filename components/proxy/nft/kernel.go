@@ -9,6 +9,8 @@ import (
 	"github.com/google/nftables"
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // kernel is the table of a family in this network namespace. It writes by the program nft, and looks at chains and sets
@@ -18,18 +20,18 @@ type kernel struct {
 	table *nftables.Table
 }
 
-// Open returns the way to the table of a family in this network namespace.
-func Open(family v1.IPFamily) (knftables.Interface, error) {
+// Open returns the ways to the table of a family in this network namespace.
+func Open(family v1.IPFamily) (knftables.Interface, nftcheck.Kernel, error) {
 	nft, err := knftables.New(knftables.Family(keyword(family)), table,
 		knftables.NoObjectCommentEmulation, knftables.UseNetlink)
 	if err != nil {
-		return nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
+		return nil, nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
 	}
 	of := nftables.TableFamilyIPv4
 	if family == v1.IPv6Protocol {
 		of = nftables.TableFamilyIPv6
 	}
-	return kernel{nft, &nftables.Table{Name: table, Family: of}}, nil
+	return kernel{nft, &nftables.Table{Name: table, Family: of}}, nftcheck.Table{Name: table, Family: uint8(of)}, nil
 }
 
 // exists tells whether the table is there. The errors of what is asked about its parts don't say so.
@@ -48,26 +50,6 @@ func (k kernel) List(ctx context.Context, kind string) ([]string, error) {
 		return nil, err
 	}
 	return k.Interface.List(ctx, kind)
-}
-
-// ListRules implements knftables.Interface, for one chain. The rules have their handles alone.
-func (k kernel) ListRules(_ context.Context, chain string) ([]*knftables.Rule, error) {
-	conn, err := nftables.New()
-	if err != nil {
-		return nil, err
-	}
-	if found, err := k.exists(conn); err != nil || !found {
-		return nil, err
-	}
-	found, err := conn.GetRules(k.table, &nftables.Chain{Name: chain, Table: k.table})
-	if err != nil {
-		return nil, err
-	}
-	var rules []*knftables.Rule
-	for _, rule := range found {
-		rules = append(rules, &knftables.Rule{Chain: chain, Handle: knftables.PtrTo(int(rule.Handle))})
-	}
-	return rules, nil
 }
 
 // ListElements implements knftables.Interface; those of a set must be addresses.

@@ -15,7 +15,7 @@ import (
 )
 
 // ownNamespace gives the test a network namespace of its own, which ends with the goroutine's thread.
-func ownNamespace(t *testing.T) knftables.Interface {
+func ownNamespace(t testing.TB) knftables.Interface {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root makes network namespaces")
@@ -24,7 +24,7 @@ func ownNamespace(t *testing.T) knftables.Interface {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("this machine makes no network namespaces: %v", err)
 	}
-	nft, err := Open(v1.IPv4Protocol)
+	nft, _, err := Open(v1.IPv4Protocol)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -64,7 +64,7 @@ func TestKernelTakesAllChanges(t *testing.T) {
 				known[p.Key] = true
 				sync(t, table, []model.ServicePort{p})
 			}
-			if ok, err := table.Check(t.Context()); !ok || err != nil {
+			if ok, err := table.Check(); !ok || err != nil {
 				t.Errorf("the table is not as it was left: %v", err)
 				return
 			}

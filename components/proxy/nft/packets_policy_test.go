@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/proxy/model"
+	"quintet.dev/quintet/internal/netnstest"
 )
 
 // externalTrafficPolicy Local keeps the client's address and the traffic on the node; the node itself and its pods
@@ -24,11 +25,11 @@ func TestPacketsExternalLocal(t *testing.T) {
 			t.Errorf("from the node: got answers of %v", got)
 		}
 		b.sync(t, b.service([]int{1}, exposed, policy))
-		b.expect(t, b.net.client, b.nodePort(), noAnswer)
+		b.expect(t, b.net.client, b.nodePort(), netnstest.NoAnswer)
 		b.expect(t, b.net.pod0, b.nodePort(), "pod1 "+b.ip.pod[0].String())
 		b.expect(t, b.net.node, b.nodePort(), "pod1 "+b.ip.gateway[1].String())
 		b.sync(t, b.service(nil, exposed, policy))
-		b.expect(t, b.net.client, b.nodePort(), refused)
+		b.expect(t, b.net.client, b.nodePort(), netnstest.Refused)
 	})
 }
 
@@ -46,7 +47,7 @@ func TestPacketsInternalLocal(t *testing.T) {
 		}
 		b.sync(t, b.service([]int{1}, exposed, policy))
 		for _, from := range []string{b.net.client, b.net.pod0, b.net.node} {
-			b.expect(t, from, b.clusterIP(), noAnswer)
+			b.expect(t, from, b.clusterIP(), netnstest.NoAnswer)
 		}
 		b.expect(t, b.net.client, b.nodePort(), "pod1 "+b.ip.gateway[1].String())
 	})
@@ -92,10 +93,10 @@ func TestPacketsAffinity(t *testing.T) {
 func TestPacketsUnallocatedClusterIP(t *testing.T) {
 	forFamilies(t, func(t *testing.T, b *bench) {
 		unallocated := netip.AddrPortFrom(b.ip.service.Next(), servicePort)
-		command(t, "ip -n "+b.net.client+" addr add "+unallocated.Addr().String()+" dev lo")
+		netnstest.IP(t, b.net.client, "addr add "+unallocated.Addr().String()+" dev lo")
 		b.install(t)
 		b.sync(t, b.service([]int{0}))
-		b.expect(t, b.net.node, unallocated, refused) // by the client
+		b.expect(t, b.net.node, unallocated, netnstest.Refused) // by the client
 		config := b.table.config
 		inner := netip.PrefixFrom(b.ip.service, b.ip.service.BitLen()-8)
 		outer := netip.PrefixFrom(b.ip.service, b.ip.service.BitLen()-16)
@@ -105,8 +106,8 @@ func TestPacketsUnallocatedClusterIP(t *testing.T) {
 		}
 		b.sync(t)
 		for _, from := range []string{b.net.node, b.net.pod0} {
-			b.expect(t, from, unallocated, noAnswer)
-			b.expect(t, from, b.unknownPort(), refused)
+			b.expect(t, from, unallocated, netnstest.NoAnswer)
+			b.expect(t, from, b.unknownPort(), netnstest.Refused)
 		}
 		b.expect(t, b.net.pod1, b.clusterIP(), "pod0 "+b.ip.pod[1].String())
 	})
@@ -123,10 +124,10 @@ func TestPacketsSourceRanges(t *testing.T) {
 		}))
 		answered := "pod1 " + b.ip.gateway[1].String()
 		b.expect(t, b.net.client, b.externalIP(), answered)
-		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.externalIP(), silenceTimeout); got != noAnswer {
+		if got := netnstest.Ask(t, b.net.client, "tcp", b.ip.client2, b.externalIP(), netnstest.SilenceTimeout); got != netnstest.NoAnswer {
 			t.Errorf("from a source outside of the ranges: got %q", got)
 		}
-		if got := b.net.ask(t, b.net.client, "tcp", b.ip.client2, b.nodePort(), answerTimeout); got != answered {
+		if got := netnstest.Ask(t, b.net.client, "tcp", b.ip.client2, b.nodePort(), netnstest.AnswerTimeout); got != answered {
 			t.Errorf("to the node port: got %q", got)
 		}
 	})
@@ -142,9 +143,9 @@ func TestPacketsUDP(t *testing.T) {
 				t.Errorf("to %s: got answers of %v", to, got)
 			}
 		}
-		b.expect(t, b.net.client, b.clusterIP(), refused) // the port of TCP
+		b.expect(t, b.net.client, b.clusterIP(), netnstest.Refused) // the port of TCP
 		b.sync(t, b.service(nil, exposed, udp))
-		if got := b.net.ask(t, b.net.client, "udp", netip.Addr{}, b.clusterIP(), answerTimeout); got != refused {
+		if got := netnstest.Ask(t, b.net.client, "udp", netip.Addr{}, b.clusterIP(), netnstest.AnswerTimeout); got != netnstest.Refused {
 			t.Errorf("without an endpoint: got %q", got)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/proxy/model"
+	"quintet.dev/quintet/internal/netnstest"
 )
 
 const (
@@ -48,9 +49,9 @@ func (b *bench) install(t *testing.T, change ...func(*Config)) {
 	for _, f := range change {
 		f(&config)
 	}
-	if err := inNamespace(b.net.node, func() error {
-		kernel, err := Open(b.family)
-		b.table = New(config, kernel)
+	if err := netnstest.In(b.net.node, func() error {
+		rules, kernel, err := Open(b.family)
+		b.table = New(config, rules, kernel)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func (b *bench) install(t *testing.T, change ...func(*Config)) {
 
 func (b *bench) sync(t *testing.T, ports ...model.ServicePort) {
 	t.Helper()
-	if err := inNamespace(b.net.node, func() error {
+	if err := netnstest.In(b.net.node, func() error {
 		_, err := b.table.Sync(t.Context(), ports, nil)
 		return err
 	}); err != nil {
@@ -97,15 +98,15 @@ func (b *bench) unknownPort() netip.AddrPort { return netip.AddrPortFrom(b.ip.se
 // expect connects once by TCP. The client has several addresses and uses its first.
 func (b *bench) expect(t *testing.T, from string, to netip.AddrPort, want string) {
 	t.Helper()
-	timeout := answerTimeout
-	if want == noAnswer {
-		timeout = silenceTimeout
+	timeout := netnstest.AnswerTimeout
+	if want == netnstest.NoAnswer {
+		timeout = netnstest.SilenceTimeout
 	}
 	var source netip.Addr
 	if from == b.net.client {
 		source = b.ip.client
 	}
-	if got := b.net.ask(t, from, "tcp", source, to, timeout); got != want {
+	if got := netnstest.Ask(t, from, "tcp", source, to, timeout); got != want {
 		t.Errorf("from %s to %s: got %q, want %q", from, to, got, want)
 	}
 }
@@ -115,7 +116,7 @@ func (b *bench) answers(t *testing.T, from, protocol string, to netip.AddrPort, 
 	t.Helper()
 	var names []string
 	for range connections {
-		name, _, _ := strings.Cut(b.net.ask(t, from, protocol, netip.Addr{}, to, answerTimeout), " ")
+		name, _, _ := strings.Cut(netnstest.Ask(t, from, protocol, netip.Addr{}, to, netnstest.AnswerTimeout), " ")
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -135,9 +136,9 @@ func TestPacketsToClusterIP(t *testing.T) {
 		b.sync(t, b.service([]int{1}))
 		b.expect(t, b.net.pod0, b.clusterIP(), "pod1 "+b.ip.pod[0].String())
 		b.expect(t, b.net.client, b.clusterIP(), "pod1 "+b.ip.gateway[1].String())
-		b.expect(t, b.net.client, b.unknownPort(), refused)
-		b.expect(t, b.net.pod0, b.unknownPort(), refused)
-		b.expect(t, b.net.node, b.unknownPort(), refused)
+		b.expect(t, b.net.client, b.unknownPort(), netnstest.Refused)
+		b.expect(t, b.net.pod0, b.unknownPort(), netnstest.Refused)
+		b.expect(t, b.net.node, b.unknownPort(), netnstest.Refused)
 	})
 }
 
@@ -180,8 +181,8 @@ func TestPacketsToNodePort(t *testing.T) {
 			b.expect(t, b.net.client, b.nodePort(), "pod1 "+b.ip.gateway[1].String())
 			b.expect(t, b.net.pod0, b.nodePort(), "pod1 "+b.ip.gateway[1].String())
 			b.expect(t, b.net.node, b.nodePort(), "pod1 "+b.ip.gateway[1].String())
-			b.expect(t, b.net.node, netip.AddrPortFrom(b.ip.loopback, nodePort), refused)
-			other := refused // an address that serves no node ports
+			b.expect(t, b.net.node, netip.AddrPortFrom(b.ip.loopback, nodePort), netnstest.Refused)
+			other := netnstest.Refused // an address that serves no node ports
 			if all {
 				other = "pod1 " + b.ip.gateway[1].String()
 			}
@@ -197,10 +198,10 @@ func TestPacketsRejected(t *testing.T) {
 		outside := func(p *model.ServicePort) { p.ExternalIPs = []netip.Addr{b.ip.external} }
 		b.sync(t, b.service(nil, exposed, outside))
 		for _, from := range []string{b.net.client, b.net.pod0, b.net.node} {
-			b.expect(t, from, b.clusterIP(), refused)
-			b.expect(t, from, b.nodePort(), refused)
+			b.expect(t, from, b.clusterIP(), netnstest.Refused)
+			b.expect(t, from, b.nodePort(), netnstest.Refused)
 		}
-		b.expect(t, b.net.client, b.externalIP(), refused)
+		b.expect(t, b.net.client, b.externalIP(), netnstest.Refused)
 		b.sync(t, b.service([]int{1}, exposed, outside))
 		b.expect(t, b.net.client, b.externalIP(), "pod1 "+b.ip.gateway[1].String())
 		b.expect(t, b.net.client, b.clusterIP(), "pod1 "+b.ip.gateway[1].String())

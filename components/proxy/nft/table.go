@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/model"
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // Config of a table.
@@ -47,6 +49,7 @@ type Outcome struct {
 type Table struct {
 	config  Config
 	nft     knftables.Interface
+	checker *nftcheck.Checker
 	ip      string // the family's keyword
 	applied map[model.PortKey]rendered
 	shared  map[element]int // how many ports use it
@@ -61,10 +64,14 @@ type Table struct {
 // leftovers are objects that nothing refers to any more.
 type leftovers struct{ chains, sets []string }
 
+func (l leftovers) has(name string) bool {
+	return slices.Contains(l.chains, name) || slices.Contains(l.sets, name)
+}
+
 // New returns a table that is not written yet.
-func New(config Config, nft knftables.Interface) *Table {
+func New(config Config, nft knftables.Interface, kernel nftcheck.Kernel) *Table {
 	return &Table{
-		config: config, nft: nft, ip: keyword(config.Family),
+		config: config, nft: nft, checker: nftcheck.New(kernel), ip: keyword(config.Family),
 		applied: map[model.PortKey]rendered{}, shared: map[element]int{},
 		desired: map[model.PortKey]model.ServicePort{},
 		claims:  newClaims(),
@@ -170,38 +177,59 @@ func (t *Table) sweep(ctx context.Context) error {
 	if len(t.stale.chains) == 0 && len(t.stale.sets) == 0 {
 		return nil
 	}
-	tx := t.nft.NewTransaction()
+	tx := nftcheck.NewTransaction(t.nft)
 	for _, name := range t.stale.chains {
 		tx.Delete(&knftables.Chain{Name: name})
 	}
 	for _, name := range t.stale.sets {
 		tx.Delete(&knftables.Set{Name: name})
 	}
-	if err := t.nft.Run(ctx, tx); err != nil {
+	t.checker.Changes(tx)
+	if err := t.nft.Run(ctx, tx.Transaction); err != nil {
 		return fmt.Errorf("nftables: deleting stale chains and sets: %w", err)
 	}
 	t.stale = leftovers{}
 	return nil
 }
 
-// Check tells whether the table is still as it was left, as far as the chains that all packets pass show.
-func (t *Table) Check(ctx context.Context) (bool, error) {
+// Check tells whether the table is as it was left: all of its chains, sets and maps, with as many rules and elements in
+// each, and no other ones in those that did not change since the last check. Clients with session affinity don't
+// matter. It costs little as long as no program changes rules of this network namespace.
+func (t *Table) Check() (bool, error) {
 	if !t.whole {
 		return false, nil
 	}
-	for chain, want := range map[string]int{servicesChain: 2, masqueradeChain: 2, "nat-prerouting": 1} {
-		rules, err := t.nft.ListRules(ctx, chain)
-		if knftables.IsNotFound(err) {
-			return false, nil
+	return t.checker.Intact(t.entries, t.stale.has)
+}
+
+// entries is how many rules and elements the parts of the table have, by their names.
+func (t *Table) entries() map[string]int {
+	counts := map[string]int{nodePortIPs: len(t.nodePortAddresses())}
+	for _, name := range []string{serviceIPs, noEndpointServices, firewallIPs, serviceNodePorts, noEndpointNodePorts,
+		clusterIPsSet, hairpinSet} {
+		counts[name] = 0
+	}
+	for _, c := range t.regularChains() {
+		counts[c.name] = len(c.rules)
+	}
+	for _, c := range baseChains() {
+		counts[c.name] = len(c.rules)
+	}
+	for _, of := range t.applied {
+		for _, c := range of.chains {
+			counts[c.name] = len(c.rules)
 		}
-		if err != nil {
-			return false, fmt.Errorf("nftables: %w", err)
-		}
-		if len(rules) != want {
-			return false, nil
+		for _, set := range of.affinity {
+			counts[set.name] = 0 // packets fill it
 		}
 	}
-	return true, nil
+	for at := range t.claims.owner {
+		counts[at.container]++
+	}
+	for e := range t.shared {
+		counts[e.container]++
+	}
+	return counts
 }
 
 // Cleanup removes the table.

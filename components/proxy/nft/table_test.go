@@ -10,11 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/model"
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
 // port is a Service's port with so many endpoints, half of them on this node.
@@ -41,7 +44,19 @@ func table4(nft knftables.Interface) *Table {
 	return New(Config{
 		Family: v1.IPv4Protocol, MasqueradeBit: 14, LocalTraffic: "ip saddr 10.244.0.0/16",
 		NotLocalTraffic: "ip saddr != 10.244.0.0/16", NodePortIPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")},
-	}, nft)
+	}, nft, kernelOf(nft))
+}
+
+// kernelOf lists a fake's table, or the one of this network namespace.
+func kernelOf(nft knftables.Interface) nftcheck.Kernel {
+	switch of := nft.(type) {
+	case *knftables.Fake:
+		return &nftchecktest.Kernel{Fake: of}
+	case *broken:
+		return &nftchecktest.Kernel{Fake: of.Fake}
+	default:
+		return nftcheck.Table{Family: unix.NFPROTO_IPV4, Name: table}
+	}
 }
 
 func newFake() *knftables.Fake { return knftables.NewFake(knftables.IPv4Family, table) }
@@ -198,7 +213,7 @@ func TestFlushedTableIsRebuilt(t *testing.T) {
 	table := table4(fake)
 	sync(t, table, []model.ServicePort{port("a", 2)})
 	before := dump(fake)
-	if ok, err := table.Check(t.Context()); !ok || err != nil {
+	if ok, err := table.Check(); !ok || err != nil {
 		t.Fatalf("an intact table: %v, %v", ok, err)
 	}
 	tx := fake.NewTransaction()
@@ -206,7 +221,7 @@ func TestFlushedTableIsRebuilt(t *testing.T) {
 	if err := fake.Run(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
-	if ok, _ := table.Check(t.Context()); ok {
+	if ok, _ := table.Check(); ok {
 		t.Fatal("the table is gone and that is fine")
 	}
 	table.Invalidate()
@@ -241,7 +256,7 @@ func TestFailedSyncIsMadeUpFor(t *testing.T) {
 	if _, err := table.Sync(t.Context(), []model.ServicePort{c}, []model.PortKey{a.Key}); err == nil {
 		t.Fatal("the failure is not told")
 	}
-	if ok, _ := table.Check(t.Context()); ok {
+	if ok, _ := table.Check(); ok {
 		t.Error("the table is behind and that is fine")
 	}
 	fake.fails = false

@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/model"
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // writer is one transaction.
 type writer struct {
 	t  *Table
-	tx *knftables.Transaction
+	tx *nftcheck.Transaction
 	// last, in this order: what is added to maps and sets when all chains stand.
 	added []element
 	next  map[model.PortKey]rendered
@@ -26,7 +27,7 @@ type writer struct {
 }
 
 func newWriter(t *Table) *writer {
-	return &writer{t: t, tx: t.nft.NewTransaction(), next: map[model.PortKey]rendered{}}
+	return &writer{t: t, tx: nftcheck.NewTransaction(t.nft), next: map[model.PortKey]rendered{}}
 }
 
 // changeAll writes the difference of several ports, in the order of their names, so that the same ports win the
@@ -164,7 +165,8 @@ func (w *writer) run(ctx context.Context) error {
 	for _, e := range w.added {
 		w.tx.Add(w.element(e))
 	}
-	if err := w.t.nft.Run(ctx, w.tx); err != nil {
+	w.t.checker.Changes(w.tx)
+	if err := w.t.nft.Run(ctx, w.tx.Transaction); err != nil {
 		return errors.Join(errors.New("nftables refused a change"), err)
 	}
 	for key, now := range w.next {
