@@ -61,11 +61,12 @@ func (w *world) inPod(app string, args ...string) func() (string, error) {
 }
 
 // Rules outlive the proxy that wrote them; rules that another program removes are restored; and a proxy that was killed
-// or stopped takes over when it starts again.
+// or stopped takes over when it starts again. Meanwhile CoreDNS loads a change of its configuration.
 func TestServicesSurviveTheirProxy(t *testing.T) {
 	const nodePort = 30080
 	published := unusedPort(t)
 	w := start(t, cluster.WithNodes(1), cluster.WithPublishedPort(published, nodePort))
+	expectReload := w.changeCorefile()
 	w.createDeployment("web", 1)
 	w.waitReady("web", 1)
 	w.service("web", func(s *corev1.ServiceSpec) {
@@ -101,6 +102,7 @@ func TestServicesSurviveTheirProxy(t *testing.T) {
 	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("web-"),
 		"the proxy was started again")
 	answers("the proxy was started again")
+	expectReload("web")
 }
 
 // unusedPort is a TCP port of this machine that nothing listens on.
