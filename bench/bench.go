@@ -106,6 +106,7 @@ func sections() []section {
 		{name: "node", run: node},
 		{name: "network", run: network},
 		{name: "kube-proxy", run: proxyTables},
+		{name: "network-policy", run: policyTables},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
+var errNoTables = fmt.Errorf("nftables: %w: run it on Linux", errors.ErrUnsupported)
+
 // proxyTables has no nftables to measure.
-func proxyTables(context.Context, Options) ([]Measure, error) {
-	return nil, fmt.Errorf("nftables: %w: run it on Linux", errors.ErrUnsupported)
-}
+func proxyTables(context.Context, Options) ([]Measure, error) { return nil, errNoTables }

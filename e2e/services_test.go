@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -15,24 +16,28 @@ import (
 )
 
 // expose creates a Service of the pods of an app.
-func (w *world) expose(app string) {
+func (w *world) expose(app string) { w.exposeAs(app, app) }
+
+// exposeAs creates a Service of any name of the pods of an app.
+func (w *world) exposeAs(name, app string) {
 	w.t.Helper()
 	_, err := w.client.CoreV1().Services(space).Create(w.t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: app},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": app},
 			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}, metav1.CreateOptions{})
-	w.must(err, "create Service %s", app)
+	w.must(err, "create Service %s", name)
 }
 
-// onNode runs a command on the first node.
-func (w *world) onNode(command ...string) {
+// onNode runs a command on the first node and returns its output.
+func (w *world) onNode(command ...string) string {
 	w.t.Helper()
 	result, err := w.Node(1).Exec(w.t.Context(), command, nil)
 	w.must(err, "%v", command)
 	w.Expect(result.Code).To(BeZero(), "%v: %s%s", command, result.Stdout, result.Stderr)
+	return strings.TrimSpace(string(result.Stdout))
 }
 
 // inPod returns a function that runs the test image's program in the first pod of an app.
@@ -55,34 +60,68 @@ func (w *world) inPod(app string, args ...string) func() (string, error) {
 	}
 }
 
-// Rules outlive the proxy that wrote them; rules that another program removes are restored; and a restarted proxy takes
-// over.
+// Rules outlive the proxy that wrote them; rules that another program removes are restored; and a proxy that was killed
+// or stopped takes over when it starts again. Meanwhile CoreDNS loads a change of its configuration.
 func TestServicesSurviveTheirProxy(t *testing.T) {
-	w := start(t, cluster.WithNodes(1))
+	const nodePort = 30080
+	published := unusedPort(t)
+	w := start(t, cluster.WithNodes(1), cluster.WithPublishedPort(published, nodePort))
+	expectReload := w.changeCorefile()
 	w.createDeployment("web", 1)
 	w.waitReady("web", 1)
-	w.expose("web")
+	w.service("web", func(s *corev1.ServiceSpec) {
+		s.Type = corev1.ServiceTypeNodePort
+		s.Ports[0].NodePort = nodePort
+	})
 	answer := w.inPod("web", "get", "http://web", "--timeout=2s")
-	w.Eventually(answer).Should(HavePrefix("web-"))
+	outside := func() (string, error) { return fetch(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", published)) }
+	answers := func(after string) {
+		t.Helper()
+		w.Eventually(answer).Should(HavePrefix("web-"), "by name, %s", after)
+		w.Eventually(outside).Should(HavePrefix("web-"), "from this machine, %s", after)
+	}
+	answers("at first")
 
 	w.onNode("nft", "delete", "table", "ip", "kube-proxy")
-	w.Eventually(answer).Should(HavePrefix("web-"), "the table was deleted")
+	answers("the table was deleted")
+	w.onNode("nft", "flush", "table", "ip", "kube-proxy")
+	answers("the table was flushed")
+
+	killed := w.onNode("pidof", "kube-proxy")
+	w.onNode("kill", "-KILL", killed)
+	w.Expect(answer()).To(HavePrefix("web-"), "the proxy was killed")
+	w.exposeAs("after-kill", "web")
+	w.Eventually(w.inPod("web", "get", "http://after-kill", "--timeout=2s")).Should(HavePrefix("web-"),
+		"the proxy's successor works")
+	w.Expect(w.onNode("pidof", "kube-proxy")).NotTo(Equal(killed))
 
 	w.onNode("node-init", "stop", "kube-proxy")
 	w.Expect(answer()).To(HavePrefix("web-"), "the proxy was stopped")
-	w.createDeployment("late", 1)
-	w.waitReady("late", 1)
-	w.expose("late")
+	w.exposeAs("late", "web")
 	w.onNode("node-init", "start", "kube-proxy")
-	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("late-"),
+	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("web-"),
 		"the proxy was started again")
+	answers("the proxy was started again")
+	expectReload("web")
 }
 
-// Programs in pods, and clients outside, go on whichever API server is lost.
+// unusedPort is a TCP port of this machine that nothing listens on.
+func unusedPort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// Programs in pods, clients outside and their watches go on whichever API server is lost.
 func TestClientsSurviveAnyAPIServer(t *testing.T) {
 	w := start(t, cluster.WithNodes(1), cluster.WithAPIServers(3))
 	w.createDeployment("web", 1)
 	w.waitReady("web", 1)
+	expectNoEventLost := w.watchWrites()
 	for _, server := range w.Component(cluster.APIServer).Members {
 		w.must(server.Kill(t.Context()), "kill %s", server.Name())
 		w.Eventually(func() error {
@@ -94,4 +133,5 @@ func TestClientsSurviveAnyAPIServer(t *testing.T) {
 		w.must(server.Start(t.Context()), "start %s", server.Name())
 		w.must(w.WaitAPI(t.Context()), "wait for the API")
 	}
+	expectNoEventLost()
 }

@@ -28,8 +28,11 @@ func noData(ctx context.Context, t *suite.T) {
 	records(ctx, t, "web."+zone, other, noError)
 }
 
+// unknown also queries a name that exists: a server that serves another domain answers NXDOMAIN to everything.
 func unknown(ctx context.Context, t *suite.T) {
+	ip := traffic.Expose(ctx, t, "web").Spec.ClusterIP
 	_, zone := startClient(ctx, t)
+	records(ctx, t, "web."+zone, addressKind(ip), noError, address("web."+zone, ip))
 	for _, kind := range []string{"A", "AAAA", "SRV"} {
 		records(ctx, t, "nothing."+zone, kind, nxDomain)
 	}

@@ -17,7 +17,7 @@ const (
 
 // Cases returns the cases of kube-proxy.
 func Cases() []suite.Case {
-	all := slices.Concat(clusterIPCases(), portCases(), endpointCases(), externalCases())
+	all := slices.Concat(clusterIPCases(), portCases(), endpointCases(), topologyCases(), externalCases())
 	for i := range all {
 		all[i].Component, all[i].Since = suite.KubeProxy, "0.2"
 		all[i].Needs = append(all[i].Needs,
