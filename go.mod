@@ -94,6 +94,8 @@ require (
 	tags.cncf.io/container-device-interface/specs-go v1.1.1
 )
 
+require golang.org/x/tools v0.51.0
+
 require (
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/containerd/ttrpc v1.2.5 // indirect
@@ -114,7 +116,6 @@ require (
 	github.com/mdlayher/socket v0.6.1 // indirect
 	github.com/miekg/dns v1.1.68 // indirect
 	go.uber.org/mock v0.6.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 )
 

@@ -72,14 +72,14 @@ type tableTimes struct {
 
 func measureTable(ctx context.Context, services int) (tableTimes, error) {
 	var times tableTimes
-	kernel, err := nft.Open(corev1.IPv4Protocol)
+	tables, kernel, err := nft.Open(corev1.IPv4Protocol)
 	if err != nil {
 		return times, err
 	}
 	table := nft.New(nft.Config{
 		Family: corev1.IPv4Protocol, MasqueradeBit: 14,
 		LocalTraffic: "ip saddr 10.244.0.0/16", NotLocalTraffic: "ip saddr != 10.244.0.0/16",
-	}, kernel)
+	}, tables, kernel)
 	var all []model.ServicePort
 	for i := range services {
 		all = append(all, servicePort(i, endpointsPerService))

@@ -1,5 +1,5 @@
-// Package packets sends packets through nodes that kube-proxy and node-routes set up, which run here as on nodes but for
-// the API server. Nodes, their pods and the world outside are network namespaces.
+// Package packets sends packets through nodes that kube-proxy and node-routes set up, which run here as on nodes but
+// for the API server. Nodes, their pods and the world outside are network namespaces.
 package packets
 
 import (

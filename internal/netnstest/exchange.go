@@ -83,8 +83,8 @@ func answer(name string, from net.Addr) string {
 	return name + " " + netip.MustParseAddrPort(from.String()).Addr().Unmap().String()
 }
 
-// Ask connects once and returns the answer of Serve, Refused, Unreachable, or NoAnswer after the timeout. from is an address of the
-// client's; the zero value lets the kernel choose.
+// Ask connects once and returns the answer of Serve, Refused, Unreachable, or NoAnswer after the timeout. from is an
+// address of the client's; the zero value lets the kernel choose.
 func Ask(
 	t testing.TB, namespace, protocol string, from netip.Addr, to netip.AddrPort, timeout time.Duration,
 ) (got string) {
