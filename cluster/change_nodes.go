@@ -68,12 +68,7 @@ func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (*Member, error) {
 // startNode starts a node, after the disk that it has of its own, and returns when it is ready. It returns what it
 // started also where it fails.
 func (c *Cluster) startNode(ctx context.Context, l *layout, node backend.Member) (started []*Member, err error) {
-	planned := []backend.Member{node}
-	if size := l.config.diskSizeOf(Node); size > 0 {
-		kept := l.disk(&planned[0], size)
-		planned = []backend.Member{kept, planned[0]}
-	}
-	for _, member := range planned {
+	for _, member := range l.withDisk(node) {
 		instance, err := c.backend.Start(ctx, member)
 		if err != nil {
 			return started, err

@@ -65,7 +65,7 @@ func (c *config) checkDisk() error {
 func diskOf(member string) string { return "disk-" + member }
 
 // diskDirs are where members have disks of their own, by component.
-var diskDirs = map[string]string{string(Etcd): etcdData, string(Node): nodeDisk}
+var diskDirs = map[Component]string{Etcd: etcdData, Node: nodeDisk}
 
 // diskSizeOf is the size of the disk that each member of a component has of its own, 0 for none.
 func (c *config) diskSizeOf(component Component) int64 {
@@ -78,11 +78,16 @@ func (c *config) diskSizeOf(component Component) int64 {
 	return 0
 }
 
-// disk makes the member that keeps a member's disk mounted, and has that one use it.
-func (l *layout) disk(of *backend.Member, size int64) backend.Member {
-	made := backend.Member{Name: diskOf(of.Name), Component: string(disk), Image: l.config.image(faultInjector),
-		Program: string(faultInjector), Args: []string{"--hold"}, Data: []string{diskDirs[of.Component]},
-		DataSize: size, Network: backend.NetworkNone}
-	of.Data, of.DataFrom = nil, made.Name
-	return made
+// withDisk is a member, after the one that keeps its disk mounted if it has a disk of its own.
+func (l *layout) withDisk(member backend.Member) []backend.Member {
+	component := Component(member.Component)
+	size := l.config.diskSizeOf(component)
+	if size == 0 {
+		return []backend.Member{member}
+	}
+	keeper := backend.Member{Name: diskOf(member.Name), Component: string(disk), Image: l.config.image(faultInjector),
+		Program: string(faultInjector), Args: []string{"--hold"}, Data: []string{diskDirs[component]}, DataSize: size,
+		Network: backend.NetworkNone}
+	member.Data, member.DataFrom = nil, keeper.Name
+	return []backend.Member{keeper, member}
 }

@@ -100,7 +100,7 @@ func (c *Cluster) FillDisk(ctx context.Context, m *Member, free int64) (Heal, er
 			"own, and WithNodeDisk nodes", what, ErrUnsupported)
 	}
 	return c.inject(ctx, m, what, backend.Member{DataFrom: diskOf(m.name), Network: backend.NetworkNone,
-		Args: []string{"--fill-dir=" + diskDirs[string(m.component)], fmt.Sprintf("--disk-free=%d", free)}})
+		Args: []string{"--fill-dir=" + diskDirs[m.component], fmt.Sprintf("--disk-free=%d", free)}})
 }
 
 // networked is an instance with a network of its own.

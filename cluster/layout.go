@@ -146,10 +146,7 @@ func (l *layout) members() ([]backend.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			if size := l.config.diskSizeOf(maker.component); size > 0 {
-				members = append(members, l.disk(&member, size))
-			}
-			members = append(members, member)
+			members = append(members, l.withDisk(member)...)
 		}
 	}
 	return members, nil

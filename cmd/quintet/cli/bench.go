@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,7 @@ func (a *app) bench() *cobra.Command {
 }
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
+	redirectLogs(io.Discard) // of clusters in this process
 	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods,
 		Nodes: f.nodes, PodsPerNode: f.podsPerNode, Until: f.until, Profiles: f.profiles, Progress: a.err}
 	if f.only != "" {
