@@ -18,9 +18,9 @@ import (
 type Options struct {
 	// Bin is the folder with the programs (etcd, kube-apiserver).
 	Bin string
-	// Beside is another kube-apiserver, such as another release's or another project's, on which the sections that take
-	// one with etcd are measured, too; "" is none.
-	Beside string
+	// CompareWith are other programs, such as another release's or another project's, by the name of the component
+	// whose sections are measured with them, too: kube-apiserver and kube-scheduler.
+	CompareWith map[string]string
 	// Clients work at once, each with a connection of its own.
 	Clients int
 	// Duration bounds each load.
@@ -40,7 +40,15 @@ type Options struct {
 	// Progress gets a line per section.
 	Progress io.Writer
 
-	server string // the kube-apiserver that is measured: that of Bin, or Beside
+	instead map[string]string // the programs of CompareWith that are measured now
+}
+
+// program is the file of a program: that of Bin, unless another one is measured.
+func (o Options) program(name string) string {
+	if file, ok := o.instead[name]; ok {
+		return file
+	}
+	return filepath.Join(o.Bin, name)
 }
 
 // frequency is the unit of what is better the more it is.
@@ -55,7 +63,7 @@ type Measure struct {
 	// Limit was measured in the same run; 0 when there is none. Against says what it is.
 	Limit   float64 `json:"limit,omitempty"`
 	Against string  `json:"against,omitempty"`
-	// Beside is what the other kube-apiserver took, with the same etcd; 0 when there is none.
+	// Beside is what the other program took, with the same others; 0 when there is none.
 	Beside float64 `json:"beside,omitempty"`
 	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for
 	// none.
@@ -70,7 +78,7 @@ func (m Measure) Ratio() float64 {
 	return m.Value / m.Limit
 }
 
-// Ahead is how many times as good the value is as what the other kube-apiserver took: less is better, but for what is
+// Ahead is how many times as good the value is as what the other program took: less is better, but for what is
 // counted per second. 0 when there is no other.
 func (m Measure) Ahead() float64 {
 	switch {
@@ -86,17 +94,27 @@ func (m Measure) Ahead() float64 {
 type section struct {
 	name string
 	run  func(ctx context.Context, o Options) ([]Measure, error)
-	// any says that the section takes any kube-apiserver that has upstream's flags.
-	any bool
+	// of is the component whose program the section measures, where any does that has upstream's flags; "" for others.
+	of string
 }
+
+// Components that other programs can be measured of.
+const (
+	apiServerProgram = "kube-apiserver"
+	schedulerProgram = "kube-scheduler"
+)
+
+// Comparable are the components that CompareWith knows.
+func Comparable() []string { return []string{apiServerProgram, schedulerProgram} }
 
 func sections() []section {
 	return []section{
 		{name: "memory-server", run: memoryServer},
-		{name: "api", run: api, any: true},
-		{name: "crowd", run: crowd, any: true},
-		{name: "three-servers", run: several, any: true},
-		{name: "record", run: record, any: true},
+		{name: "api", run: api, of: apiServerProgram},
+		{name: "crowd", run: crowd, of: apiServerProgram},
+		{name: "three-servers", run: several, of: apiServerProgram},
+		{name: "record", run: record, of: apiServerProgram},
+		{name: "scheduler", run: scheduling, of: schedulerProgram},
 		{name: "in-process", run: inProcess},
 		{name: "scale", run: scaleInMemory},
 		{name: "scale-etcd", run: scaleOnEtcd},
@@ -133,9 +151,8 @@ func run(ctx context.Context, o Options, sections []section) ([]Measure, error) 
 	return all, errors.Join(append(failed, ctx.Err())...)
 }
 
-// measure returns what the section measured, also beside an error of the other kube-apiserver.
+// measure returns what the section measured, also beside an error of the other program.
 func (s section) measure(ctx context.Context, o Options) ([]Measure, error) {
-	o.server = filepath.Join(o.Bin, "kube-apiserver")
 	measures, err := s.run(ctx, o)
 	if err != nil {
 		return nil, err
@@ -143,16 +160,17 @@ func (s section) measure(ctx context.Context, o Options) ([]Measure, error) {
 	for i := range measures {
 		measures[i].Section = s.name
 	}
-	if !s.any || o.Beside == "" {
+	other := o.CompareWith[s.of]
+	if other == "" {
 		return measures, nil
 	}
 	if o.Progress != nil {
-		fmt.Fprintf(o.Progress, "measuring %s of %s\n", s.name, o.Beside)
+		fmt.Fprintf(o.Progress, "measuring %s of %s\n", s.name, other)
 	}
-	o.server = o.Beside
+	o.instead = map[string]string{s.of: other}
 	others, err := s.run(ctx, o)
 	if err != nil {
-		return measures, fmt.Errorf("%s: %w", o.Beside, err)
+		return measures, fmt.Errorf("%s: %w", other, err)
 	}
 	for i := range measures {
 		if same := slices.IndexFunc(others, func(m Measure) bool { return m.Name == measures[i].Name }); same >= 0 {

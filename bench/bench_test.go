@@ -31,20 +31,20 @@ func TestRunGoesOn(t *testing.T) {
 	}
 }
 
-// TestBeside: another server is measured where any can be, and told beside the first one's measure of the same name.
-func TestBeside(t *testing.T) {
+// TestCompareWith: another server is measured where any can be, and told beside the first one's measure of the same name.
+func TestCompareWith(t *testing.T) {
 	both := func(_ context.Context, o Options) ([]Measure, error) {
-		if o.server == "other/server" {
+		if o.program(apiServerProgram) == "other/server" {
 			return []Measure{{Name: "gets", Value: 100, Unit: frequency}, {Name: "start", Value: 2000, Unit: "ms"}}, nil
 		}
-		if o.server != "bin/kube-apiserver" {
-			t.Errorf("server %q", o.server)
+		if server := o.program(apiServerProgram); server != "bin/kube-apiserver" {
+			t.Errorf("server %q", server)
 		}
 		return []Measure{{Name: "start", Value: 50, Unit: "ms"}, {Name: "gets", Value: 400, Unit: frequency},
 			{Name: "alone", Value: 1}}, nil
 	}
-	all := []section{{name: "any", run: both, any: true}, {name: "own", run: both}}
-	measures, err := run(t.Context(), Options{Bin: "bin", Beside: "other/server"}, all)
+	all := []section{{name: "any", run: both, of: apiServerProgram}, {name: "own", run: both}}
+	measures, err := run(t.Context(), Options{Bin: "bin", CompareWith: map[string]string{apiServerProgram: "other/server"}}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,12 +71,13 @@ func TestBeside(t *testing.T) {
 func TestOtherFails(t *testing.T) {
 	broken := errors.New("unknown flag")
 	one := func(_ context.Context, o Options) ([]Measure, error) {
-		if o.server == "other" {
+		if o.program(apiServerProgram) == "other" {
 			return nil, broken
 		}
 		return []Measure{{Name: "time"}}, nil
 	}
-	measures, err := run(t.Context(), Options{Beside: "other"}, []section{{name: "first", run: one, any: true}})
+	measures, err := run(t.Context(), Options{CompareWith: map[string]string{apiServerProgram: "other"}},
+		[]section{{name: "first", run: one, of: apiServerProgram}})
 	if !errors.Is(err, broken) || len(measures) != 1 {
 		t.Errorf("measures %v, error %v", measures, err)
 	}

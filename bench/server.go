@@ -102,7 +102,7 @@ func (r *rig) startEtcd(ctx context.Context, o Options) error {
 	}
 	r.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	r.etcd, err = start(filepath.Join(o.Bin, "etcd"), "--name=bench", "--data-dir="+filepath.Join(r.dir, "etcd"),
+	r.etcd, err = start(o.program("etcd"), "--name=bench", "--data-dir="+filepath.Join(r.dir, "etcd"),
 		"--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+r.etcdURL, "--advertise-client-urls="+r.etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=bench="+peerURL)
@@ -140,7 +140,7 @@ func (r *rig) startServer(ctx context.Context, o Options) error {
 	}
 	file := func(name string) string { return filepath.Join(r.dir, name) }
 	s := &apiServer{url: fmt.Sprintf("https://127.0.0.1:%d", ports[0])}
-	s.process, err = start(o.server, append(slices.Clone(r.storage),
+	s.process, err = start(o.program(apiServerProgram), append(slices.Clone(r.storage),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--advertise-address=127.0.0.1",
 		"--tls-cert-file="+file("tls.crt"), "--tls-private-key-file="+file("tls.key"), "--client-ca-file="+file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("sa.pub"),

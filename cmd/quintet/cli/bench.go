@@ -20,11 +20,12 @@ import (
 
 // benchFlags are the flags of `quintet bench`.
 type benchFlags struct {
-	bin, beside, only, output string
-	until, profiles           string
-	clients, pods             int
-	nodes, podsPerNode        int
-	duration                  time.Duration
+	bin, only, output  string
+	compareWith        map[string]string
+	until, profiles    string
+	clients, pods      int
+	nodes, podsPerNode int
+	duration           time.Duration
 }
 
 func (a *app) bench() *cobra.Command {
@@ -37,19 +38,21 @@ func (a *app) bench() *cobra.Command {
   quintet bench --only '^scale$'                          # how costs grow up to 5,000 hollow nodes
   quintet bench --only '^scale' --nodes 800 --pods-per-node 10   # smaller, in memory and on etcd
   quintet bench --only '^scale$' --until 1/8 --profiles /tmp/p   # where the time goes in the smallest
-  quintet bench --only '^api$' --beside ~/upstream/kube-apiserver`,
+  quintet bench --only '^api$' --compare-with kube-apiserver=upstream/kube-apiserver
+  quintet bench --only '^scheduler$' --nodes 5000 --compare-with kube-scheduler=upstream/kube-scheduler`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.bin, "bin", "", "folder with the programs; the default is that of this one")
-	fs.StringVar(&f.beside, "beside", "",
-		"another kube-apiserver, such as upstream's, that is measured in the same run and the same way")
+	fs.StringToStringVar(&f.compareWith, "compare-with", nil, "another program of a component, such as upstream's, that is "+
+		"measured in the same run and the same way: COMPONENT=FILE, of "+strings.Join(bench.Comparable(), " or "))
 	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
 	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
-	fs.IntVar(&f.nodes, "nodes", 0, "hollow nodes of the largest cluster of scale and scale-etcd; by default as many as "+
-		"half of the machine's memory is enough for, at most 5000; those of volumes and claims have no more, and at most 500")
+	fs.IntVar(&f.nodes, "nodes", 0, "nodes of scheduler, and hollow nodes of the largest cluster of scale and scale-etcd; "+
+		"by default as many as half of the machine's memory is enough for, at most 5000; those of volumes and claims have "+
+		"no more, and at most 500")
 	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
 	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+
 		strings.Join(bench.Fractions(), ", "))
@@ -62,7 +65,7 @@ func (a *app) bench() *cobra.Command {
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	redirectLogs(io.Discard) // of clusters in this process
-	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods,
+	o := bench.Options{Bin: f.bin, CompareWith: f.compareWith, Clients: f.clients, Duration: f.duration, Pods: f.pods,
 		Nodes: f.nodes, PodsPerNode: f.podsPerNode, Until: f.until, Profiles: f.profiles, Progress: a.err}
 	if f.only != "" {
 		var err error
@@ -70,11 +73,15 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 			return fmt.Errorf("--only: %w", err)
 		}
 	}
-	if o.Beside != "" {
-		var err error
-		if o.Beside, err = exec.LookPath(o.Beside); err != nil {
-			return fmt.Errorf("--beside: %w", err)
+	for component, file := range o.CompareWith {
+		if !slices.Contains(bench.Comparable(), component) {
+			return fmt.Errorf("--compare-with %s=%s: use one of %s", component, file, strings.Join(bench.Comparable(), ", "))
 		}
+		found, err := exec.LookPath(file)
+		if err != nil {
+			return fmt.Errorf("--compare-with: %w", err)
+		}
+		o.CompareWith[component] = found
 	}
 	if o.Pods < o.Clients {
 		return fmt.Errorf("--pods must be at least --clients: %d is less than %d", o.Pods, o.Clients)
