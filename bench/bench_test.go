@@ -31,7 +31,7 @@ func TestRunGoesOn(t *testing.T) {
 	}
 }
 
-// TestCompareWith: another server is measured where any can be, and told beside the first one's measure of the same name.
+// TestCompareWith: another server is measured where any can be, and told beside the measure of the same name.
 func TestCompareWith(t *testing.T) {
 	both := func(_ context.Context, o Options) ([]Measure, error) {
 		if o.program(apiServerProgram) == "other/server" {

@@ -41,12 +41,17 @@ type workload struct {
 
 func workloads() []workload {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}}
+	spread := func(key string, unless corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
+		return corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: unless, LabelSelector: selector,
+		}
+	}
 	return []workload{
 		{name: "basic", shape: func(*corev1.Pod) {}},
 		{name: "spread", shape: func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-				{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector},
-				{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector},
+				spread(corev1.LabelTopologyZone, corev1.DoNotSchedule),
+				spread(corev1.LabelHostname, corev1.ScheduleAnyway),
 			}
 		}},
 		{name: "anti-affinity", shape: func(p *corev1.Pod) {
@@ -69,8 +74,8 @@ type schedulingRig struct {
 	nodes   int
 }
 
-// scheduling measures how fast a scheduler places pods on many nodes. The pods are there before it starts, so that it is
-// bounded by no client, and the time counts from the first that has a node.
+// scheduling measures how fast a scheduler places pods on many nodes. The pods are there before it starts, so that it
+// is bounded by no client, and the time counts from the first that has a node.
 func scheduling(ctx context.Context, o Options) ([]Measure, error) {
 	nodes, err := o.largest()
 	if err != nil {

@@ -59,7 +59,7 @@ const (
 // DNS is cluster DNS (https://kubernetes.io/docs/tasks/administer-cluster/coredns/). It fails without cluster IPs.
 func DNS(o DNSOptions) ([]runtime.Object, error) {
 	if len(o.ClusterIPs) == 0 {
-		return nil, errors.New("Service kube-system/kube-dns has no cluster IP, to which the kubelets' clusterDNS leads: " +
+		return nil, errors.New("service kube-system/kube-dns has no cluster IP, to which the kubelets' clusterDNS leads: " +
 			"give it one of each of the cluster's Service ranges")
 	}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: dnsName, Namespace: metav1.NamespaceSystem}
