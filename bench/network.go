@@ -33,7 +33,7 @@ const (
 // that the benchmark time-to-k8s times, what the programs of its network hold in memory while nothing happens, how long
 // it takes until a pod that became ready gets its first packet, and how much passes through a cluster IP.
 func network(ctx context.Context, o Options) ([]Measure, error) {
-	n := &networkRig{program: quintetProgram(o), name: fmt.Sprintf("bench-%d", os.Getpid())}
+	n := &networkRig{program: o.program("quintet"), name: fmt.Sprintf("bench-%d", os.Getpid())}
 	defer n.close(context.WithoutCancel(ctx))
 	var out []Measure
 	for _, measure := range []func(context.Context) ([]Measure, error){

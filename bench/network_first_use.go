@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 
 // apiName is the name of the Service of the API server.
 const apiName = "kubernetes.default.svc.cluster.local"
-
-// quintetProgram is the command that users start clusters with.
-func quintetProgram(o Options) string { return filepath.Join(o.Bin, "quintet") }
 
 // firstUse times the phases of time-to-k8s (https://github.com/tstromberg/time-to-k8s) in one run: each begins where
 // the one before ended.

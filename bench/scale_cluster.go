@@ -49,7 +49,7 @@ func startHollow(ctx context.Context, o Options, store string, nodes int) (_ *ho
 		}
 	}()
 	const name = "scale"
-	if c.process, err = startWith([]string{"XDG_STATE_HOME=" + c.dir}, filepath.Join(o.Bin, "quintet"), "up",
+	if c.process, err = startWith([]string{"XDG_STATE_HOME=" + c.dir}, o.program("quintet"), "up",
 		"--in-process", "--name="+name, "--store="+store, "--nodes="+strconv.Itoa(nodes),
 		"--timeout="+scaleTimeout.String()); err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ const (
 // workload is pods of one kind that wait for nodes.
 type workload struct {
 	name string
-	// prepare makes what else there is in the namespace; nil for nothing.
-	prepare func(r *schedulingRig, ctx context.Context, space string) error
+	// crowded has pods of low priority on all nodes, whose place is taken.
+	crowded bool
 	shape   func(*corev1.Pod)
 }
 
@@ -59,7 +59,7 @@ func workloads() []workload {
 				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 					{TopologyKey: corev1.LabelHostname, LabelSelector: selector}}}}
 		}},
-		{name: "preemption", prepare: (*schedulingRig).crowd, shape: func(p *corev1.Pod) {
+		{name: "preemption", crowded: true, shape: func(p *corev1.Pod) {
 			p.Spec.PriorityClassName = "bench-high"
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprint(nodeCPUs))
 		}},
@@ -125,8 +125,8 @@ func (r *schedulingRig) fill(ctx context.Context, w workload) error {
 	if err := prepare(ctx, r.clients[0], namespace); err != nil {
 		return err
 	}
-	if w.prepare != nil {
-		if err := w.prepare(r, ctx, namespace); err != nil {
+	if w.crowded {
+		if err := r.crowd(ctx); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (r *schedulingRig) fill(ctx context.Context, w workload) error {
 }
 
 // crowd fills each node with two pods that others may take the place of.
-func (r *schedulingRig) crowd(ctx context.Context, space string) error {
+func (r *schedulingRig) crowd(ctx context.Context) error {
 	for name, value := range map[string]int32{"bench-low": 1, "bench-high": 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
 		if _, err := r.clients[0].SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
@@ -150,7 +150,7 @@ func (r *schedulingRig) crowd(ctx context.Context, space string) error {
 		p := waitingPod(fmt.Sprintf("low-%05d", i))
 		p.Labels, p.Spec.NodeName, p.Spec.PriorityClassName = nil, emptyNode(i/2).Name, "bench-low"
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprint(nodeCPUs / 2))
-		_, err := r.clients[worker].CoreV1().Pods(space).Create(ctx, p, metav1.CreateOptions{})
+		_, err := r.clients[worker].CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
 }
