@@ -3,10 +3,8 @@ package cluster
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the layouts into testdata")
 
 // street is the addressing of containers: each member has a host name and addresses of its own, in both families.
 type street struct{ nowhere }
@@ -67,18 +64,7 @@ func TestLayouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := describeLayout(t, opts)
 			path := filepath.Join("testdata", "layout", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got\n%s", got)
-			}
+			golden.Compare(t, path, got)
 		})
 	}
 }

@@ -3,18 +3,15 @@ package matrix
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quintet.dev/quintet/conformance/report"
+	"quintet.dev/quintet/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write what is compared with testdata into it")
 
 func TestPlans(t *testing.T) {
 	a, b, other := Swap{"kube-scheduler", "a:1"}, Swap{"node", "b"}, Swap{"kube-scheduler", "c:1"}
@@ -146,8 +143,8 @@ func TestForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "testdata/matrix.html", page.Bytes())
-	golden(t, "testdata/matrix.txt", text.Bytes())
+	golden.Compare(t, "testdata/matrix.html", page.String())
+	golden.Compare(t, "testdata/matrix.txt", text.String())
 	if strings.Contains(page.String(), "ZgotmplZ") || strings.Contains(page.String(), "<absent") {
 		t.Error("the page is not escaped")
 	}
@@ -169,21 +166,5 @@ func TestForms(t *testing.T) {
 	if strings.Contains(text.String(), "a/a") || !strings.Contains(text.String(), "1 case came out the same") ||
 		!strings.Contains(all.String(), "a/a") {
 		t.Errorf("differing only:\n%s\nall:\n%s", text.String(), all.String())
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; got\n%s", file, got)
 	}
 }

@@ -3,12 +3,10 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
-	"flag"
-	"os"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write what is compared with testdata into it")
+	"quintet.dev/quintet/internal/golden"
+)
 
 // withAttempts is the sample with cases that ran more than once.
 func withAttempts() *Report {
@@ -32,7 +30,7 @@ func TestJUnit(t *testing.T) {
 	if err := withAttempts().WriteJUnit(&b); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/junit.xml", b.Bytes())
+	golden.Compare(t, "testdata/junit.xml", b.String())
 	var read junitSuites
 	if err := xml.Unmarshal(b.Bytes(), &read); err != nil {
 		t.Fatal(err)
@@ -40,21 +38,5 @@ func TestJUnit(t *testing.T) {
 	if read.Tests != 7 || read.Failures != 1 || read.Errors != 1 || read.Skipped != 1 || len(read.Suites) != 3 {
 		t.Errorf("read back: %d tests, %d failures, %d errors, %d skipped", read.Tests, read.Failures, read.Errors,
 			read.Skipped)
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; got\n%s", file, got)
 	}
 }

@@ -1,9 +1,7 @@
 package addons
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write what add-ons deploy into testdata")
+	"quintet.dev/quintet/internal/golden"
+)
 
 // TestDNSObjects compares what cluster DNS deploys with testdata.
 func TestDNSObjects(t *testing.T) {
@@ -27,7 +25,7 @@ func TestDNSObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, manifest(t, objects))
+			golden.Compare(t, filepath.Join("testdata", name+".yaml"), manifest(t, objects))
 		})
 	}
 }
@@ -57,22 +55,4 @@ func manifest(t *testing.T, objects []runtime.Object) string {
 		fmt.Fprintf(&out, "---\napiVersion: %s\nkind: %s\n%s", version, kind, text)
 	}
 	return out.String()
-}
-
-// golden compares a text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".yaml")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s", got)
-	}
 }

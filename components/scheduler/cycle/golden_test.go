@@ -1,7 +1,6 @@
 package cycle_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,9 +17,8 @@ import (
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/schedulertest"
 	"quintet.dev/quintet/components/scheduler/snapshot"
+	"quintet.dev/quintet/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the decisions of the scripts into testdata")
 
 // TestScripts schedules what the files in testdata describe. A line that begins with "> " is the decision expected.
 //
@@ -43,14 +41,7 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := (&script{T: t}).run(string(data))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if !*update && got != string(data) {
-				t.Errorf("got\n%s", got)
-			}
+			golden.Compare(t, file, got)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,11 +17,10 @@ import (
 
 	"quintet.dev/quintet/components/scheduler/schedulertest"
 	"quintet.dev/quintet/components/scheduler/snapshot"
+	"quintet.dev/quintet/internal/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var update = flag.Bool("update", false, "write what the scripts print into testdata")
 
 // TestScripts runs the commands in testdata; lines that begin with "> " are what a command prints.
 func TestScripts(t *testing.T) {
@@ -37,14 +35,7 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := newScript().run(t, string(data))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if !*update && got != string(data) {
-				t.Errorf("got\n%s", got)
-			}
+			golden.Compare(t, file, got)
 		})
 	}
 }

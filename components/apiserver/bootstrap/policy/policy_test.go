@@ -2,9 +2,7 @@ package policy
 
 import (
 	"bytes"
-	"flag"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +10,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"quintet.dev/quintet/internal/golden"
+)
 
 // TestGolden shows every change of the default policy in review.
 func TestGolden(t *testing.T) {
@@ -35,19 +33,7 @@ func TestGolden(t *testing.T) {
 				got.Write(out)
 			}
 			file := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("the default %s differ from %s; if that is meant, run: go test ./components/apiserver/bootstrap/policy "+
-					"-update", name, file)
-			}
+			golden.Compare(t, file, got.String())
 		})
 	}
 }
