@@ -3,13 +3,15 @@ package routes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // filterTable is the name of the tables in the families ip, ip6 and bridge.
@@ -33,65 +35,119 @@ type Filter interface {
 
 // packetFilter is a Filter over nftables. It belongs to one goroutine.
 type packetFilter struct {
-	ip, ip6, bridge knftables.Interface
-	last            string // what was applied
+	nft    knftables.Interface // of all families
+	tables []*familyTable
+}
+
+// familyTable is ours in one family.
+type familyTable struct {
+	family  knftables.Family
+	compile func(Translation) []knftables.Object
+	kernel  nftcheck.Kernel
+
+	written bool
+	last    string            // what was written
+	checker *nftcheck.Checker // of that
 }
 
 func newPacketFilter() (*packetFilter, error) {
-	var f packetFilter
-	for family, to := range map[knftables.Family]*knftables.Interface{
-		knftables.IPv4Family: &f.ip, knftables.IPv6Family: &f.ip6, knftables.BridgeFamily: &f.bridge,
-	} {
-		nft, err := knftables.New(family, filterTable, knftables.NoObjectCommentEmulation)
-		if err != nil {
-			return nil, fmt.Errorf("nftables, family %s (is the program nft installed?): %w", family, err)
-		}
-		*to = nft
+	nft, err := knftables.New("", "", knftables.NoObjectCommentEmulation)
+	if err != nil {
+		return nil, fmt.Errorf("nftables (is the program nft installed?): %w", err)
 	}
-	return &f, nil
+	return &packetFilter{nft: nft, tables: tables(func(number uint8, _ knftables.Family) nftcheck.Kernel {
+		return nftcheck.Table{Family: number, Name: filterTable}
+	})}, nil
 }
 
-// Apply implements Filter.
+// tables are ours as kernel lists them.
+func tables(kernel func(number uint8, family knftables.Family) nftcheck.Kernel) []*familyTable {
+	return []*familyTable{{
+		family: knftables.IPv4Family, kernel: kernel(unix.NFPROTO_IPV4, knftables.IPv4Family),
+		compile: func(t Translation) []knftables.Object { return masquerade(knftables.IPv4Family, t, netip.Addr.Is4) },
+	}, {
+		family: knftables.IPv6Family, kernel: kernel(unix.NFPROTO_IPV6, knftables.IPv6Family),
+		compile: func(t Translation) []knftables.Object { return masquerade(knftables.IPv6Family, t, netip.Addr.Is6) },
+	}, {
+		family: knftables.BridgeFamily, kernel: kernel(unix.NFPROTO_BRIDGE, knftables.BridgeFamily), compile: routeBridged,
+	}}
+}
+
+// Apply implements Filter. What changes, of all families, goes in one transaction: each start of nft costs more than
+// all rules do.
 func (f *packetFilter) Apply(ctx context.Context, wanted Translation) error {
 	wanted = wanted.normalized()
-	as := fmt.Sprint(wanted)
-	if as == f.last && f.intact(ctx, wanted) {
+	tx := f.nft.NewTransaction()
+	var changed []*familyTable
+	var texts []string
+	for _, t := range f.tables {
+		objects := t.compile(wanted)
+		text := render(objects)
+		if t.written && text == t.last && t.intact(objects) {
+			continue
+		}
+		t.replace(tx, objects)
+		changed, texts = append(changed, t), append(texts, text)
+	}
+	if len(changed) == 0 {
 		return nil
 	}
-	f.last = ""
-	err := errors.Join(
-		masquerade(ctx, f.ip, "ip", wanted, netip.Addr.Is4),
-		masquerade(ctx, f.ip6, "ip6", wanted, netip.Addr.Is6),
-		routeBridged(ctx, f.bridge, wanted),
-	)
-	if err == nil {
-		f.last = as
+	err := f.nft.Run(ctx, tx)
+	if err != nil {
+		err = fmt.Errorf("nftables: %w", err)
+	}
+	for i, t := range changed {
+		t.written, t.last, t.checker = err == nil, texts[i], nftcheck.New(t.kernel)
 	}
 	return err
 }
 
-// intact tells whether no chain is missing or empty.
-func (f *packetFilter) intact(ctx context.Context, wanted Translation) bool {
-	has := func(nft knftables.Interface, chain string) bool {
-		rules, err := nft.ListRules(ctx, chain)
-		return err == nil && len(rules) > 0
+// intact tells whether the table holds objects, as far as that can be seen. A table without any is not looked at.
+func (t *familyTable) intact(objects []knftables.Object) bool {
+	if len(objects) == 0 {
+		return true
 	}
-	if has4, has6 := wanted.families(); has4 && !has(f.ip, "postrouting") || has6 && !has(f.ip6, "postrouting") {
-		return false
+	parts := map[string]int{}
+	for _, object := range objects {
+		if rule, ok := object.(*knftables.Rule); ok {
+			parts[rule.Chain]++
+		}
 	}
-	return wanted.BridgeMAC == "" || has(f.bridge, "prerouting")
+	ok, err := t.checker.Intact(func() map[string]int { return parts }, func(string) bool { return false })
+	return ok && err == nil
+}
+
+// replace has a transaction delete the table with its contents, and create it again if there is anything to be in it.
+func (t *familyTable) replace(tx *knftables.Transaction, objects []knftables.Object) {
+	own := func() *knftables.Table { return &knftables.Table{Family: t.family, Name: filterTable} }
+	tx.Add(own())
+	tx.Delete(own())
+	if len(objects) == 0 {
+		return
+	}
+	tx.Add(own())
+	for _, object := range objects {
+		tx.Add(object)
+	}
+}
+
+// render tells objects apart from others.
+func render(objects []knftables.Object) string {
+	var text strings.Builder
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *knftables.Chain:
+			fmt.Fprintln(&text, "chain", o.Name)
+		case *knftables.Rule:
+			fmt.Fprintln(&text, o.Rule)
+		}
+	}
+	return text.String()
 }
 
 func (t Translation) normalized() Translation {
 	t.Pods, t.Cluster = sortedRanges(t.Pods), sortedRanges(t.Cluster)
 	return t
-}
-
-func (t Translation) families() (has4, has6 bool) {
-	for _, prefix := range t.Pods {
-		has4, has6 = has4 || prefix.Addr().Is4(), has6 || prefix.Addr().Is6()
-	}
-	return has4, has6
 }
 
 func sortedRanges(ranges []netip.Prefix) []netip.Prefix {
@@ -104,26 +160,26 @@ func sortedRanges(ranges []netip.Prefix) []netip.Prefix {
 
 // masquerade gives packets that leave the cluster's ranges the address of the node, in one family. Connections that
 // another chain translates, e.g. kube-proxy's, are left to it.
-func masquerade(
-	ctx context.Context, nft knftables.Interface, family string, wanted Translation, is func(netip.Addr) bool,
-) error {
+func masquerade(family knftables.Family, wanted Translation, is func(netip.Addr) bool) []knftables.Object {
 	pods, cluster := ofFamily(wanted.Pods, is), ofFamily(wanted.Cluster, is)
-	tx := replaceTable(nft)
-	if len(pods) > 0 {
-		tx.Add(&knftables.Chain{
-			Name: "postrouting", Type: knftables.PtrTo(knftables.NATType),
-			Hook: knftables.PtrTo(knftables.PostroutingHook), Priority: knftables.PtrTo(knftables.SNATPriority),
-		})
-		multicast := "224.0.0.0/4"
-		if family == "ip6" {
-			multicast = "ff00::/8"
-		}
-		tx.Add(&knftables.Rule{Chain: "postrouting", Rule: knftables.Concat(
-			family, "saddr", braces(pods), family, "daddr", "!=", braces(append(cluster,
-				multicast)), "masquerade fully-random",
-		)})
+	if len(pods) == 0 {
+		return nil
 	}
-	return run(ctx, nft, tx)
+	multicast := "224.0.0.0/4"
+	if family == knftables.IPv6Family {
+		multicast = "ff00::/8"
+	}
+	const chain = "postrouting"
+	return []knftables.Object{
+		&knftables.Chain{
+			Family: family, Table: filterTable, Name: chain, Type: knftables.PtrTo(knftables.NATType),
+			Hook: knftables.PtrTo(knftables.PostroutingHook), Priority: knftables.PtrTo(knftables.SNATPriority),
+		},
+		&knftables.Rule{Family: family, Table: filterTable, Chain: chain, Rule: knftables.Concat(
+			family, "saddr", braces(pods), family, "daddr", "!=", braces(append(cluster, multicast)),
+			"masquerade fully-random",
+		)},
+	}
 }
 
 // routeBridged lifts unicast IP frames between pods of this node out of the bridge into IP routing. Otherwise the
@@ -131,39 +187,26 @@ func masquerade(
 // (a host's bridge-nf-call-iptables would do so, too, but is not the node's to set), and no network policy sees it.
 // Neighbor discovery stays on the link. The rule is for every bridge of the machine, as not all kernels tell them apart
 // here; a node has no other.
-func routeBridged(ctx context.Context, nft knftables.Interface, wanted Translation) error {
-	tx := replaceTable(nft)
-	if wanted.BridgeMAC != "" {
-		tx.Add(&knftables.Chain{
-			Name: "prerouting", Type: knftables.PtrTo(knftables.FilterType),
-			Hook:     knftables.PtrTo(knftables.PreroutingHook),
-			Priority: knftables.PtrTo(knftables.BaseChainPriority("-300")),
+func routeBridged(wanted Translation) []knftables.Object {
+	if wanted.BridgeMAC == "" {
+		return nil
+	}
+	const chain = "prerouting"
+	objects := []knftables.Object{&knftables.Chain{
+		Family: knftables.BridgeFamily, Table: filterTable, Name: chain, Type: knftables.PtrTo(knftables.FilterType),
+		Hook:     knftables.PtrTo(knftables.PreroutingHook),
+		Priority: knftables.PtrTo(knftables.BaseChainPriority("-300")),
+	}}
+	for _, rule := range []string{
+		"meta pkttype { broadcast, multicast } accept",
+		"icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } accept",
+		"ether type { ip, ip6 } meta pkttype set host ether daddr set " + wanted.BridgeMAC,
+	} {
+		objects = append(objects, &knftables.Rule{
+			Family: knftables.BridgeFamily, Table: filterTable, Chain: chain, Rule: rule,
 		})
-		for _, rule := range []string{
-			"meta pkttype { broadcast, multicast } accept",
-			"icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } accept",
-			"ether type { ip, ip6 } meta pkttype set host ether daddr set " + wanted.BridgeMAC,
-		} {
-			tx.Add(&knftables.Rule{Chain: "prerouting", Rule: rule})
-		}
 	}
-	return run(ctx, nft, tx)
-}
-
-// replaceTable starts a transaction that deletes the table with its contents and creates it again.
-func replaceTable(nft knftables.Interface) *knftables.Transaction {
-	tx := nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
-	tx.Add(&knftables.Table{})
-	return tx
-}
-
-func run(ctx context.Context, nft knftables.Interface, tx *knftables.Transaction) error {
-	if err := nft.Run(ctx, tx); err != nil {
-		return fmt.Errorf("nftables: %w", err)
-	}
-	return nil
+	return objects
 }
 
 func ofFamily(ranges []netip.Prefix, is func(netip.Addr) bool) []string {

@@ -8,15 +8,16 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/internal/nftcheck"
+	"quintet.dev/quintet/internal/nftcheck/nftchecktest"
 )
 
-func fakeFilter() (*packetFilter, map[string]*knftables.Fake) {
-	fakes := map[string]*knftables.Fake{
-		"ip":     knftables.NewFake(knftables.IPv4Family, filterTable),
-		"ip6":    knftables.NewFake(knftables.IPv6Family, filterTable),
-		"bridge": knftables.NewFake(knftables.BridgeFamily, filterTable),
-	}
-	return &packetFilter{ip: fakes["ip"], ip6: fakes["ip6"], bridge: fakes["bridge"]}, fakes
+func fakeFilter() (*packetFilter, *knftables.Fake) {
+	fake := knftables.NewFake("", "")
+	return &packetFilter{nft: fake, tables: tables(func(_ uint8, family knftables.Family) nftcheck.Kernel {
+		return &nftchecktest.Kernel{Fake: fake, Family: family, Name: filterTable}
+	})}, fake
 }
 
 func TestTranslation(t *testing.T) {
@@ -38,7 +39,7 @@ func TestTranslation(t *testing.T) {
 }
 
 func TestFilterIsWrittenAndKept(t *testing.T) {
-	filter, fakes := fakeFilter()
+	filter, fake := fakeFilter()
 	wanted := WantedTranslation([]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1"),
 		node("a", "10.244.1.0/24", "10.0.0.2")}, "me")
 	apply := func() {
@@ -49,8 +50,12 @@ func TestFilterIsWrittenAndKept(t *testing.T) {
 	}
 	has := func(family, text string, want bool) {
 		t.Helper()
-		if dump := fakes[family].Dump(); strings.Contains(dump, text) != want {
-			t.Errorf("family %s: %q is %v:\n%s", family, text, !want, dump)
+		dump := fake.Dump()
+		found := slices.ContainsFunc(strings.Split(dump, "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "add rule "+family+" ") && strings.Contains(line, text)
+		})
+		if found != want {
+			t.Errorf("family %s: %q is %v:\n%s", family, text, found, dump)
 		}
 	}
 	apply()
@@ -66,9 +71,9 @@ func TestFilterIsWrittenAndKept(t *testing.T) {
 	has("bridge", "nd-neighbor-advert", true)
 
 	// What another program removed comes back, without a cause of ours.
-	tx := fakes["ip"].NewTransaction()
-	tx.Delete(&knftables.Table{})
-	if err := fakes["ip"].Run(t.Context(), tx); err != nil {
+	tx := fake.NewTransaction()
+	tx.Delete(&knftables.Table{Family: knftables.IPv4Family, Name: filterTable})
+	if err := fake.Run(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
 	apply()
@@ -79,4 +84,32 @@ func TestFilterIsWrittenAndKept(t *testing.T) {
 	apply()
 	has("ip", "masquerade", false)
 	has("bridge", "ether daddr", false)
+}
+
+// TestFilterWritesOnlyChanges: a start of nft for each heartbeat of a node would cost more than the node's network
+// does.
+func TestFilterWritesOnlyChanges(t *testing.T) {
+	filter, fake := fakeFilter()
+	wanted := WantedTranslation([]*v1.Node{node("me", "10.244.0.0/24", "10.0.0.1")}, "me")
+	apply := func() string {
+		t.Helper()
+		fake.LastTransaction = nil
+		if err := filter.Apply(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+		if fake.LastTransaction == nil {
+			return ""
+		}
+		return fake.LastTransaction.String()
+	}
+	if apply() == "" {
+		t.Fatal("nothing was written")
+	}
+	if got := apply(); got != "" {
+		t.Errorf("written without a change:\n%s", got)
+	}
+	wanted.BridgeMAC = "02:42:00:00:00:01"
+	if got := apply(); strings.Contains(got, "masquerade") || !strings.Contains(got, "prerouting") {
+		t.Errorf("the bridge's table alone changed, written was:\n%s", got)
+	}
 }

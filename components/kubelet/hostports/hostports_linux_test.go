@@ -29,7 +29,8 @@ func fakeTables() (*tables, map[knftables.Family]*knftables.Fake) {
 		fakes[f.name] = knftables.NewFake(f.name, tableName)
 	}
 	open := func(name knftables.Family) (knftables.Interface, error) { return fakes[name], nil }
-	return &tables{open: open, localnet: func(netip.Addr) error { return nil }}, fakes
+	absent := func(name knftables.Family) bool { return fakes[name].Table == nil }
+	return &tables{open: open, absent: absent, localnet: func(netip.Addr) error { return nil }}, fakes
 }
 
 // forgotten remembers whose connections were dropped.
@@ -123,6 +124,7 @@ func TestRestart(t *testing.T) {
 	again := &rig{t: t, fake: r.fake}
 	filter := &tables{
 		open:     func(knftables.Family) (knftables.Interface, error) { return r.fake, nil },
+		absent:   func(knftables.Family) bool { return r.fake.Table == nil },
 		localnet: func(netip.Addr) error { return nil },
 	}
 	again.Manager = NewManager(filter, &again.forgotten)
@@ -174,7 +176,10 @@ func TestRemovedRulesComeBack(t *testing.T) {
 // Where nftables can't be used, pods without host ports do not notice.
 func TestWithoutNftables(t *testing.T) {
 	missing := errors.New("no such program")
-	filter := &tables{open: func(knftables.Family) (knftables.Interface, error) { return nil, missing }}
+	filter := &tables{
+		open:   func(knftables.Family) (knftables.Interface, error) { return nil, missing },
+		absent: func(knftables.Family) bool { return false }, // so that it tries
+	}
 	m := NewManager(filter, &forgotten{})
 	ctx := t.Context()
 	plain, open := pod("a", 1, "10.1.0.1"), pod("b", 2, "10.1.0.2", tcp(80))

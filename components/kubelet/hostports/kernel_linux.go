@@ -14,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/internal/nftcheck"
 )
 
 // Open makes a manager of the host ports of the network namespace that the process is in. A machine without nftables
@@ -22,12 +24,25 @@ func Open() *Manager {
 	open := func(name knftables.Family) (knftables.Interface, error) {
 		return knftables.New(name, tableName, knftables.NoObjectCommentEmulation)
 	}
-	return NewManager(&tables{open: open, localnet: allowLocalnet}, entries{})
+	return NewManager(&tables{open: open, absent: absent, localnet: allowLocalnet}, entries{})
+}
+
+// absent asks the kernel by netlink: to start the program nft, which a node without host ports has no other use for,
+// costs more than the rest of the kubelet's first sync.
+func absent(name knftables.Family) bool {
+	number := uint8(unix.NFPROTO_IPV4)
+	if name == knftables.IPv6Family {
+		number = unix.NFPROTO_IPV6
+	}
+	listing, err := nftcheck.Table{Family: number, Name: tableName}.Listing()
+	return err == nil && !listing.Active && len(listing.Parts) == 0
 }
 
 // tables is a Filter over nftables, with a table in each of the families ip and ip6.
 type tables struct {
 	open func(knftables.Family) (knftables.Interface, error)
+	// absent tells that a family has no table of this name.
+	absent func(knftables.Family) bool
 	// localnet lets packets from the loopback go to an address.
 	localnet func(netip.Addr) error
 
@@ -46,7 +61,8 @@ func (t *tables) Apply(ctx context.Context, mappings []Mapping) error {
 	var errs []error
 	for _, f := range families() {
 		own := f.of(mappings)
-		if len(own) == 0 && t.clean[f.name] {
+		if len(own) == 0 && (t.clean[f.name] || t.absent(f.name)) {
+			t.clean[f.name] = true
 			continue
 		}
 		if err := t.replace(ctx, f, own); err != nil && (len(own) > 0 || t.written[f.name]) {

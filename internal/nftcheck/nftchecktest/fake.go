@@ -15,7 +15,11 @@ import (
 
 // Kernel tells of a fake what nftcheck.Table does of the kernel. Its generation never stays, so that each check looks.
 type Kernel struct {
-	Fake       *knftables.Fake
+	Fake *knftables.Fake
+	// Family and Name are the table's, where the fake is one of several.
+	Family knftables.Family
+	Name   string
+
 	generation atomic.Uint32
 }
 
@@ -26,24 +30,28 @@ func (k *Kernel) Generation() (uint32, error) { return k.generation.Add(1), nil 
 func (k *Kernel) Listing() (nftcheck.Listing, error) {
 	k.Fake.RLock()
 	defer k.Fake.RUnlock()
-	l := nftcheck.Listing{Active: k.Fake.Table != nil, Parts: map[string]nftcheck.Part{}}
+	table := k.Fake.Table
+	if k.Name != "" {
+		table = k.Fake.Tables[k.Family][k.Name]
+	}
+	l := nftcheck.Listing{Active: table != nil, Parts: map[string]nftcheck.Part{}}
 	if !l.Active {
 		return l, nil
 	}
-	for name, chain := range k.Fake.Table.Chains {
+	for name, chain := range table.Chains {
 		var rules []string
 		for _, rule := range chain.Rules {
 			rules = append(rules, rule.Rule)
 		}
 		l.Parts[name] = part(rules)
 	}
-	for name, set := range k.Fake.Table.Sets {
+	for name, set := range table.Sets {
 		l.Parts[name] = part(nil)
 		if !slices.Contains(set.Flags, knftables.DynamicFlag) {
 			l.Parts[name] = part(sorted(set.Elements))
 		}
 	}
-	for name, of := range k.Fake.Table.Maps {
+	for name, of := range table.Maps {
 		l.Parts[name] = part(sorted(of.Elements))
 	}
 	return l, nil
