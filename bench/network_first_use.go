@@ -38,8 +38,12 @@ func (n *networkRig) firstUse(ctx context.Context) ([]Measure, error) {
 		out = append(out, Measure{Name: phase.name, Value: now.Sub(last).Seconds(), Unit: "s"})
 		last = now
 	}
-	return append(out, Measure{Name: "time-to-k8s, all phases", Value: last.Sub(begin).Seconds(), Unit: "s",
-		Aim: "≤ 4 s"}), nil
+	took := last.Sub(begin)
+	containers := len(n.cluster.Members())
+	empty, err := engineTime(ctx, containers)
+	return append(out, Measure{Name: "time-to-k8s, all phases", Value: took.Seconds(), Unit: "s",
+		Limit: empty.Seconds(), Against: fmt.Sprintf("%d empty containers, all at once", containers),
+		Aim: "≤ 4 s, or 2x of empty containers"}), err
 }
 
 // eventually tries until that succeeds.
