@@ -79,6 +79,9 @@ func (s *Snapshot) unscheduled(p *corev1.Pod) []Cause {
 	}
 	c := podCondition(p, corev1.PodScheduled)
 	if c == nil {
+		if causes := s.missingResourceClaims(p); len(causes) > 0 {
+			return causes
+		}
 		name := or(p.Spec.SchedulerName, corev1.DefaultSchedulerName)
 		if s.Now.Sub(p.CreationTimestamp.Time) < schedulerDelay {
 			return []Cause{{Reason: "NotScheduled", Message: fmt.Sprintf("The scheduler %s has not yet seen it.", name)}}
@@ -91,7 +94,7 @@ func (s *Snapshot) unscheduled(p *corev1.Pod) []Cause {
 		cause.Causes = append(cause.Causes, s.unboundClaim(p, v)...)
 	}
 	if len(cause.Causes) == 0 {
-		cause.Help = unschedulableHelp(c.Message)
+		cause.Help = strings.Join(UnschedulableHelp(c.Message), " ")
 	}
 	return []Cause{cause}
 }
@@ -121,26 +124,6 @@ func (s *Snapshot) unboundClaim(p *corev1.Pod, v corev1.Volume) []Cause {
 	}
 	return []Cause{about("PersistentVolumeClaim", claim, Cause{Reason: "ClaimNotBound", Message: "It is not bound.",
 		Causes: causes})}
-}
-
-// unschedulableHelp is what helps against the scheduler's commonest reasons.
-func unschedulableHelp(message string) string {
-	for _, each := range []struct{ text, help string }{
-		{"no nodes available", "Add a node."},
-		{"Insufficient ", "Lower its requests, delete other pods, or add a node."},
-		{"Too many pods", "Delete other pods, or add a node."},
-		{"untolerated taint", "Tolerate the taint, or remove it from the nodes."},
-		{"didn't match Pod's node affinity/selector", "Label a node so that it matches, or change the selector."},
-		{"didn't match pod anti-affinity", "Lower replicas, add a node, or relax the anti-affinity."},
-		{"didn't match pod topology spread", "Add nodes to the emptier domains, or set whenUnsatisfiable: ScheduleAnyway."},
-		{"free ports for the requested pod ports", "Use another hostPort, or a Service."},
-		{"node(s) were unschedulable", "Uncordon a node: kubectl uncordon NAME."},
-	} {
-		if strings.Contains(message, each.text) {
-			return each.help
-		}
-	}
-	return ""
 }
 
 func readinessGates(p *corev1.Pod) []Cause {

@@ -233,11 +233,40 @@ func TestUnschedulableHelp(t *testing.T) {
 		"0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints.",
 		"0/3 nodes are available: 3 node(s) didn't have free ports for the requested pod ports.",
 		"0/3 nodes are available: 3 node(s) were unschedulable.",
+		"0/3 nodes are available: 3 node(s) didn't match pod affinity rules.",
+		"0/3 nodes are available: persistentvolumeclaim \"data\" not found.",
+		"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+		"0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
+		"0/3 nodes are available: 3 cannot allocate all claims.",
+		"waiting for scheduling gates: [example.com/a]",
+		"resourceclaim.resource.k8s.io \"gpu\" not found",
 	} {
-		help := unschedulableHelp(message)
+		help := strings.Join(UnschedulableHelp(message), " ")
 		if help == "" || seen[help] && !strings.Contains(message, "Too many") {
 			t.Errorf("%s: %q", message, help)
 		}
 		seen[help] = true
 	}
+	several := UnschedulableHelp("0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.")
+	if len(several) != 2 {
+		t.Errorf("help against two reasons: %q", several)
+	}
+	if help := UnschedulableHelp("resourceclaim in use"); help != nil {
+		t.Errorf("help against what is there: %q", help)
+	}
+}
+
+// TestMissingResourceClaim: the scheduler says nothing of a pod before its claims are there.
+func TestMissingResourceClaim(t *testing.T) {
+	p := testPod("p", func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Status.Conditions = "", nil
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{
+			{Name: "there", ResourceClaimName: ptr.To("there")}, {Name: "absent", ResourceClaimName: ptr.To("absent")},
+			{Name: "made", ResourceClaimTemplateName: ptr.To("template")},
+		}
+	})
+	s := Snapshot{Now: now, ResourceClaims: map[string]bool{"there": true}}
+	expect(t, Explain(p, s), "Pending", "ResourceClaimMissing", "ResourceClaimMissing")
+	s.Unknown = map[string]error{"ResourceClaim": errTest}
+	expect(t, Explain(p, s), "Pending", "NoScheduler")
 }

@@ -12,8 +12,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,6 +32,8 @@ type Snapshot struct {
 	Jobs        []batchv1.Job
 	Claims      []corev1.PersistentVolumeClaim
 	Slices      []discoveryv1.EndpointSlice
+	// ResourceClaims that exist, by their names.
+	ResourceClaims map[string]bool
 	// Those of the cluster.
 	Nodes   []corev1.Node
 	Classes []storagev1.StorageClass
@@ -39,15 +43,15 @@ type Snapshot struct {
 
 // needs are the kinds, besides events, that explaining one kind takes.
 var needs = map[string][]string{
-	"Pod":                   {"PersistentVolumeClaim", "Node", "StorageClass"},
-	"ReplicaSet":            {"Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"ReplicationController": {"Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"Deployment":            {"ReplicaSet", "Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"StatefulSet":           {"Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"DaemonSet":             {"Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"Job":                   {"Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"CronJob":               {"Job", "Pod", "PersistentVolumeClaim", "Node", "StorageClass"},
-	"Service":               {"Pod", "EndpointSlice", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"Pod":                   {"ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"ReplicaSet":            {"Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"ReplicationController": {"Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"Deployment":            {"ReplicaSet", "Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"StatefulSet":           {"Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"DaemonSet":             {"Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"Job":                   {"Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"CronJob":               {"Job", "Pod", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
+	"Service":               {"Pod", "EndpointSlice", "ResourceClaim", "PersistentVolumeClaim", "Node", "StorageClass"},
 	"PersistentVolumeClaim": {"Pod", "StorageClass", "PersistentVolumeClaim"},
 }
 
@@ -91,6 +95,15 @@ func (s *Snapshot) readKind(ctx context.Context, c client.Reader, kind, namespac
 		var l corev1.PersistentVolumeClaimList
 		err := s.read(ctx, c, kind, &l, within)
 		s.Claims = l.Items
+		return err
+	case "ResourceClaim":
+		l := metav1.PartialObjectMetadataList{}
+		l.SetGroupVersionKind(resourcev1.SchemeGroupVersion.WithKind("ResourceClaimList"))
+		err := s.read(ctx, c, kind, &l, within)
+		s.ResourceClaims = map[string]bool{}
+		for i := range l.Items {
+			s.ResourceClaims[l.Items[i].Name] = true
+		}
 		return err
 	case "EndpointSlice":
 		var l discoveryv1.EndpointSliceList

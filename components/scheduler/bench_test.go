@@ -84,7 +84,9 @@ func BenchmarkMove(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := queue.New(queue.Config{Clock: clock.RealClock{}, Hints: hints, Gate: func(*snapshot.Pod) string { return "" }})
+	q := queue.New(queue.Config{
+		Clock: clock.RealClock{}, Hints: hints, Gate: func(*snapshot.Pod) (string, string) { return "", "" },
+	})
 	for i := range 10000 {
 		obj := newPod("p", "1")
 		obj.UID = types.UID(fmt.Sprint(i))

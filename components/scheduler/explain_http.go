@@ -58,7 +58,8 @@ func (s *Scheduler) explanation(p queue.Status) *Explanation {
 		e.Message = "waits for permission of " + strings.Join(w.GetPendingPlugins(), ", ")
 	}
 	if p.GatedBy != "" {
-		e.Message = "is kept from scheduling by plug-in " + p.GatedBy
+		e.Message = p.GateReason
+		e.Refusals = []Refusal{{Plugin: p.GatedBy, Reasons: []string{p.GateReason}}}
 		e.WouldHelp = nil
 		if events := s.hints.Events(p.GatedBy); len(events) > 0 {
 			e.WouldHelp = []Help{{p.GatedBy, events}}

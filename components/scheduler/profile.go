@@ -227,11 +227,12 @@ func (p *profile) check() error {
 	return nil
 }
 
-func (p *profile) gatedBy(pod *snapshot.Pod) string {
+// gatedBy returns the plug-in that keeps a pod from being tried, and why; "" is none.
+func (p *profile) gatedBy(pod *snapshot.Pod) (plugin, reason string) {
 	for _, g := range p.gates {
-		if g.Gated(pod) {
-			return g.Name()
+		if reason := g.Gated(pod); reason != "" {
+			return g.Name(), reason
 		}
 	}
-	return ""
+	return "", ""
 }

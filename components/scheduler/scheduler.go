@@ -91,9 +91,11 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 	}
 	measured := newPluginMetrics()
 	s.queue = queue.New(queue.Config{
-		Clock:            c.Clock,
-		Hints:            hints,
-		Gate:             func(p *snapshot.Pod) string { return profiles[p.Obj.Spec.SchedulerName].gatedBy(p) },
+		Clock: c.Clock,
+		Hints: hints,
+		Gate: func(p *snapshot.Pod) (plugin, reason string) {
+			return profiles[p.Obj.Spec.SchedulerName].gatedBy(p)
+		},
 		InitialBackoff:   c.InitialBackoff,
 		MaxBackoff:       c.MaxBackoff,
 		MaxUnschedulable: c.MaxUnschedulable,

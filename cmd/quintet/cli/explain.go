@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/scheduler"
+	"quintet.dev/quintet/why"
 )
 
 // explainTimeout bounds the question to the scheduler.
@@ -119,14 +121,40 @@ const shownNodes = 5
 // writeExplanation writes for people.
 func writeExplanation(w io.Writer, e *scheduler.Explanation) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Pod %s/%s is %s after %d attempts.\n", e.Namespace, e.Name, e.State, e.Attempts)
+	fmt.Fprintf(&b, "Pod %s/%s is %s after %s.\n", e.Namespace, e.Name, e.State, counted(e.Attempts, "attempt"))
 	if e.Message != "" {
 		fmt.Fprintf(&b, "%s\n", e.Message)
 	}
 	if len(e.Refusals) > 0 {
-		fmt.Fprintf(&b, "\nRefused by, of %d nodes:\n", e.Nodes)
-		table := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-		for _, r := range e.Refusals {
+		writeRefusals(&b, e)
+	}
+	if e.NominatedNode != "" {
+		fmt.Fprintf(&b, "\nIt waits for room on %s, where %s ended for it.\n", e.NominatedNode, strings.Join(e.Victims, ", "))
+	}
+	if len(e.WouldHelp) > 0 {
+		b.WriteString("\nIt is tried again upon:\n")
+		for _, h := range e.WouldHelp {
+			fmt.Fprintf(&b, "  %s: %s\n", h.Plugin, strings.Join(h.Events, ", "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeRefusals writes which plug-ins refused the pod, and what would help against each reason. A pod that was not
+// tried was refused on no node.
+func writeRefusals(b *strings.Builder, e *scheduler.Explanation) {
+	of := ""
+	if e.Nodes > 0 {
+		of = ", of " + counted(e.Nodes, "node")
+	}
+	fmt.Fprintf(b, "\nRefused by%s:\n", of)
+	table := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	var help []string
+	for _, r := range e.Refusals {
+		if r.Count == 0 {
+			fmt.Fprintf(table, "  %s\t%s\n", r.Plugin, strings.Join(r.Reasons, ", "))
+		} else {
 			names := strings.Join(r.Names[:min(len(r.Names), shownNodes)], ", ")
 			if r.Count > shownNodes {
 				names += ", ..."
@@ -135,19 +163,29 @@ func writeExplanation(w io.Writer, e *scheduler.Explanation) error {
 			if r.Preemptable {
 				preemption = "preemption may help"
 			}
-			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\t%s\n", r.Plugin, r.Count, strings.Join(r.Reasons, ", "), names, preemption)
+			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\t%s\n", r.Plugin, r.Count, strings.Join(r.Reasons, ", "), names,
+				preemption)
 		}
-		_ = table.Flush()
-	}
-	if e.NominatedNode != "" {
-		fmt.Fprintf(&b, "\nIt waits for room on %s, where %s ended for it.\n", e.NominatedNode, strings.Join(e.Victims, ", "))
-	}
-	if len(e.WouldHelp) > 0 {
-		b.WriteString("\nTried again upon:\n")
-		for _, h := range e.WouldHelp {
-			fmt.Fprintf(&b, "  %s: %s\n", h.Plugin, strings.Join(h.Events, ", "))
+		for _, reason := range r.Reasons {
+			for _, text := range why.UnschedulableHelp(reason) {
+				if !slices.Contains(help, text) {
+					help = append(help, text)
+				}
+			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	_ = table.Flush()
+	if len(help) > 0 {
+		b.WriteString("\nWhat would help:\n")
+	}
+	for _, text := range help {
+		fmt.Fprintf(b, "  %s\n", text)
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -20,12 +21,15 @@ type gate struct {
 func (g *gate) Name() string { return g.name }
 
 // Gated runs PreEnqueue.
-func (g *gate) Gated(p *snapshot.Pod) bool {
+func (g *gate) Gated(p *snapshot.Pod) string {
 	status := g.plugin.PreEnqueue(g.handle.context(), p.Obj)
 	if status.IsError() {
 		g.handle.logger().Error(status.AsError(), "PreEnqueue failed", "plugin", g.name)
 	}
-	return !status.IsSuccess()
+	if status.IsSuccess() {
+		return ""
+	}
+	return cmp.Or(status.Message(), "no reason is given")
 }
 
 type queueSort struct {

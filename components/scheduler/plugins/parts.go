@@ -10,7 +10,8 @@ import (
 // Gate is a plug-in that keeps pods from being tried (extension point PreEnqueue).
 type Gate interface {
 	Name() string
-	Gated(*snapshot.Pod) bool
+	// Gated returns why the pod must wait, or "".
+	Gated(*snapshot.Pod) string
 }
 
 // QueueSort is a plug-in that orders the pods to try.

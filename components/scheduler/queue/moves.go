@@ -104,9 +104,7 @@ func (q *Queue) update(i *Item, p *snapshot.Pod) {
 	case backingOff:
 		q.backoff.fix(i)
 	case gated:
-		if q.config.Gate(p) == "" {
-			q.open(i, e.Cause())
-		}
+		q.ungate(i, e.Cause())
 	case unschedulable:
 		if e.Kind != 0 && q.helps(p, i.RefusedBy, e) {
 			q.leave(i)
@@ -115,10 +113,23 @@ func (q *Queue) update(i *Item, p *snapshot.Pod) {
 	}
 }
 
+// ungate has a gated pod tried if nothing keeps it any more. Else it waits for what helps against the plug-in that
+// keeps it now, which need not be the one that did.
+func (q *Queue) ungate(i *Item, cause string) {
+	plugin, reason := q.config.Gate(i.Pod)
+	if plugin == "" {
+		q.open(i, cause)
+		return
+	}
+	q.unlist(i)
+	i.RefusedBy, i.gateReason = []string{plugin}, reason
+	q.list(i)
+}
+
 // open has a gated pod tried.
 func (q *Queue) open(i *Item, cause string) {
 	q.leave(i)
-	i.RefusedBy = nil
+	i.RefusedBy, i.gateReason = nil, ""
 	i.queued = q.config.Clock.Now()
 	q.enter(i, active, cause)
 }
@@ -155,8 +166,8 @@ func (q *Queue) helped(i *Item, e Event) bool {
 
 // hold moves an item to the given queue, unless it is gated.
 func (q *Queue) hold(i *Item, to state, cause string) {
-	if gate := q.config.Gate(i.Pod); gate != "" {
-		i.RefusedBy = []string{gate}
+	if plugin, reason := q.config.Gate(i.Pod); plugin != "" {
+		i.RefusedBy, i.gateReason = []string{plugin}, reason
 		to = gated
 	}
 	q.enter(i, to, cause)

@@ -21,8 +21,8 @@ import (
 type Config struct {
 	Clock clock.WithTicker
 	Hints Hints
-	// Gate returns the plug-in that keeps a pod from being tried at all, or "".
-	Gate func(*snapshot.Pod) string
+	// Gate returns the plug-in that keeps a pod from being tried at all, and why; "" is none.
+	Gate func(*snapshot.Pod) (plugin, reason string)
 	// Less tells whether a pod is tried before another one; nil is First. It is called with the queue's lock held.
 	Less func(a, b *Item) bool
 	// InitialBackoff doubles with every failed try, up to MaxBackoff.
@@ -55,18 +55,19 @@ type Item struct {
 	// RefusedBy are the plug-ins that refused it at the last try.
 	RefusedBy []string
 
-	state     state
-	next      *snapshot.Pod // the pod's update that came in flight
-	at        int           // in its heap
-	queued    time.Time     // when it last got into a queue
-	errors    int           // tries in a row that ended with an error
-	refusals  int           // tries that ended with a refusal
-	ready     time.Time     // end of its back-off
-	sequence  uint64        // of the first event after it was popped
-	deleted   bool
-	activated bool // by Activate, in flight
-	flushed   bool // it was woken by the time, and has not been refused since
-	pending   bool // it waits for what a plug-in has begun
+	state      state
+	gateReason string        // why the plug-in keeps it that it is gated by
+	next       *snapshot.Pod // the pod's update that came in flight
+	at         int           // in its heap
+	queued     time.Time     // when it last got into a queue
+	errors     int           // tries in a row that ended with an error
+	refusals   int           // tries that ended with a refusal
+	ready      time.Time     // end of its back-off
+	sequence   uint64        // of the first event after it was popped
+	deleted    bool
+	activated  bool // by Activate, in flight
+	flushed    bool // it was woken by the time, and has not been refused since
+	pending    bool // it waits for what a plug-in has begun
 }
 
 // Queue is safe for concurrent use.
@@ -314,9 +315,7 @@ func (q *Queue) Move(e Event) {
 			q.leave(i)
 			q.wake(i, e.Cause())
 		case gated:
-			if q.config.Gate(i.Pod) == "" {
-				q.open(i, e.Cause())
-			}
+			q.ungate(i, e.Cause())
 		}
 	}
 }

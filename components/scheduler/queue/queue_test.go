@@ -268,8 +268,11 @@ func TestStates(t *testing.T) {
 
 // TestOrder: a queue sort plug-in decides which pod is tried first.
 func TestOrder(t *testing.T) {
-	q := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Gate: func(*snapshot.Pod) string { return "" },
-		Less: func(a, b *Item) bool { return a.Pod.Obj.Name > b.Pod.Obj.Name }})
+	q := New(Config{
+		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		Gate:  func(*snapshot.Pod) (string, string) { return "", "" },
+		Less:  func(a, b *Item) bool { return a.Pod.Obj.Name > b.Pod.Obj.Name },
+	})
 	for _, name := range []string{"b", "d", "a", "c"} {
 		q.Add(named(name, "priority="+fmt.Sprint(len(name))))
 	}
@@ -280,6 +283,39 @@ func TestOrder(t *testing.T) {
 	if order != "dcba" {
 		t.Errorf("order %s", order)
 	}
+}
+
+// TestNextGate: a pod that one plug-in lets go and another one keeps waits for what helps against that one.
+func TestNextGate(t *testing.T) {
+	claims := false
+	q := New(Config{
+		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		Hints: Hints{"Gates": {{Kinds: OwnGates}}, "Claims": {{Kinds: ResourceClaimAdded}}},
+		Gate: func(p *snapshot.Pod) (plugin, reason string) {
+			switch {
+			case len(p.Obj.Spec.SchedulingGates) > 0:
+				return "Gates", "it has gates"
+			case !claims:
+				return "Claims", "there is no claim"
+			}
+			return "", ""
+		},
+	})
+	says := func(state, plugin, reason string) {
+		t.Helper()
+		if got := q.Pods()[0]; got.State != state || got.GatedBy != plugin || got.GateReason != reason {
+			t.Errorf("it is %+v, want %s by %q: %q", got, state, plugin, reason)
+		}
+	}
+	withGate := named("p", "")
+	withGate.Obj.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/a"}}
+	q.Add(withGate)
+	says("gated", "Gates", "it has gates")
+	q.Add(named("p", ""))
+	says("gated", "Claims", "there is no claim")
+	claims = true
+	q.Move(Event{Kind: ResourceClaimAdded})
+	says("active", "", "")
 }
 
 // model holds what is done to a queue against what the queue then says.

@@ -56,11 +56,11 @@ func newScript() *script {
 			"Labels": {{Kinds: NodeLabels, Helps: needsLabel}},
 			"Gates":  {{Kinds: OwnGates}},
 		},
-		Gate: func(p *snapshot.Pod) string {
+		Gate: func(p *snapshot.Pod) (plugin, reason string) {
 			if len(p.Obj.Spec.SchedulingGates) > 0 {
-				return "Gates"
+				return "Gates", "it has gates"
 			}
-			return ""
+			return "", ""
 		},
 		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second, MaxUnschedulable: 5 * time.Minute,
 	})}

@@ -12,6 +12,8 @@ type Status struct {
 	State string
 	// GatedBy is the plug-in that keeps a gated pod from being tried.
 	GatedBy string
+	// GateReason is why it does.
+	GateReason string
 }
 
 // Pods lists the pods in the queue, in no order.
@@ -22,7 +24,8 @@ func (q *Queue) Pods() []Status {
 	for _, i := range q.items {
 		obj := i.Pod.Obj
 		all = append(all, Status{Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID,
-			SchedulerName: obj.Spec.SchedulerName, Attempts: i.Attempts, State: i.state.String(), GatedBy: i.GatedBy()})
+			SchedulerName: obj.Spec.SchedulerName, Attempts: i.Attempts, State: i.state.String(),
+			GatedBy: i.GatedBy(), GateReason: i.gateReason})
 	}
 	return all
 }

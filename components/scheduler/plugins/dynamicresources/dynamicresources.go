@@ -77,12 +77,14 @@ func New(c Config) *Plugin {
 func (*Plugin) Name() string { return Name }
 
 // Gated keeps pods from being tried whose claims are not there yet, or going.
-func (f *Plugin) Gated(p *snapshot.Pod) bool {
+func (f *Plugin) Gated(p *snapshot.Pod) string {
 	if len(p.Obj.Spec.ResourceClaims) == 0 {
-		return false
+		return ""
 	}
-	_, err := claimsOf(p.Obj, f.Claim)
-	return err != nil
+	if _, err := claimsOf(p.Obj, f.Claim); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Filter refuses pods whose claims can't be allocated at all, and tests nodes for the others.

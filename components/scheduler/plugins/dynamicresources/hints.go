@@ -18,7 +18,7 @@ func (f *Plugin) Hints() []queue.Hint {
 	return []queue.Hint{
 		{Kinds: nodes},
 		{Kinds: queue.ResourceClaimAdded | queue.ResourceClaimUpdated, Helps: f.claimHelps},
-		{Kinds: queue.OwnResourceClaims, Helps: func(_ *snapshot.Pod, e queue.Event) bool { return !f.Gated(e.Pod) }},
+		{Kinds: queue.OwnResourceClaims, Helps: func(_ *snapshot.Pod, e queue.Event) bool { return f.Gated(e.Pod) == "" }},
 		{Kinds: queue.DeviceClassAdded | queue.DeviceClassUpdated},
 		{Kinds: queue.ResourceSliceAdded | queue.ResourceSliceUpdated},
 		// A pod whose binding failed gives back what was about to be allocated for it.

@@ -104,7 +104,7 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if f.Gated(pod) || !f.Gated(waits) || f.Gated(extended) {
+	if f.Gated(pod) != "" || f.Gated(waits) == "" || f.Gated(extended) != "" {
 		t.Error("the gate keeps the wrong pods")
 	}
 }

@@ -2,6 +2,8 @@
 package schedulinggates
 
 import (
+	"fmt"
+
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
@@ -18,5 +20,14 @@ func (Plugin) Name() string { return Name }
 // Hints say that a pod is helped by losing gates.
 func (Plugin) Hints() []queue.Hint { return []queue.Hint{{Kinds: queue.OwnGates}} }
 
-// Gated tells whether the pod must wait.
-func (Plugin) Gated(p *snapshot.Pod) bool { return len(p.Obj.Spec.SchedulingGates) > 0 }
+// Gated names the gates that the pod waits for.
+func (Plugin) Gated(p *snapshot.Pod) string {
+	if len(p.Obj.Spec.SchedulingGates) == 0 {
+		return ""
+	}
+	var names []string
+	for _, gate := range p.Obj.Spec.SchedulingGates {
+		names = append(names, gate.Name)
+	}
+	return fmt.Sprintf("waiting for scheduling gates: %v", names)
+}

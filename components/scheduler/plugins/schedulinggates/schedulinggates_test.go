@@ -19,14 +19,14 @@ func TestGated(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		pod  *snapshot.Pod
-		want bool
+		want string
 	}{
-		"no gate":   {pod(), false},
-		"one gate":  {pod("example.com/a"), true},
-		"two gates": {pod("example.com/a", "example.com/b"), true},
+		"no gate":   {pod(), ""},
+		"one gate":  {pod("example.com/a"), "waiting for scheduling gates: [example.com/a]"},
+		"two gates": {pod("example.com/a", "example.com/b"), "waiting for scheduling gates: [example.com/a example.com/b]"},
 	} {
 		if got := (Plugin{}).Gated(test.pod); got != test.want {
-			t.Errorf("%s: gated %v, want %v", name, got, test.want)
+			t.Errorf("%s: gated by %q, want %q", name, got, test.want)
 		}
 	}
 }
