@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Cache is one resource: all versions of a kind. All methods are safe for concurrent use. Their errors are API status
@@ -49,7 +49,7 @@ func newCache(s *Set, kind *api.Kind) *Cache {
 	c.errs = statusErrors{c.resource, c.keys}
 	media := s.config.mediaOf(kind)
 	c.codec.kind, c.codec.media, c.codec.parts = kind, media, &s.parts
-	c.codec.stored = serial.NewStorage(kind, media)
+	c.codec.stored = codec.NewStorage(kind, media)
 	c.counts.bookmarks = s.bookmarks.Load()
 	c.counts.lists = make([]struct{ total, fetched, returned atomic.Int64 }, len(c.indexed)+1)
 	c.ownWrites.set = s

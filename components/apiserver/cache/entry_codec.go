@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quintet.dev/quintet/components/apiserver/cache/alike"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -20,7 +20,7 @@ import (
 type entryCodec struct {
 	kind        *api.Kind
 	media       string // of the stored values
-	stored      *serial.Storage
+	stored      *codec.Storage
 	parts       *alike.Pool
 	undecodable atomic.Int64 // tries to decode a value that could not be
 }
@@ -80,7 +80,7 @@ func (c *entryCodec) reread(obj api.Object) {
 // rereadValue is reread for an object that is written as value.
 func (c *entryCodec) rereadValue(obj api.Object, value []byte) {
 	c.reread(obj)
-	if u, ok := obj.(*unstructured.Unstructured); ok && !serial.IsCBOR(value) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && !codec.IsCBOR(value) {
 		if read, changed := rereadNumbers(u.Object); changed {
 			u.Object = read.(map[string]any)
 		}

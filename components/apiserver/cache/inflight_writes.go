@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -129,7 +129,7 @@ func (f *pendingWrite) complete(key string, revision int64) *Entry {
 	}
 	obj := f.obj
 	if f.entry != nil {
-		obj = serial.ShallowCopy(obj)
+		obj = codec.ShallowCopy(obj)
 	}
 	obj.SetResourceVersion(formatRevision(revision))
 	e := &Entry{Key: key, Revision: revision, Object: obj, sum: sumOf(f.value), size: len(f.value)}

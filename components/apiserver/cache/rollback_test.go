@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -165,11 +165,11 @@ func TestRestoredStoreZipped(t *testing.T) {
 		f.must(err)
 	}
 	f.create("b", "late", "before")
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	zipped := func() string {
 		var out bytes.Buffer
 		f.must(f.list(ListOptions{Namespace: "a"}).WriteZipped(&out, format,
-			serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
+			codec.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
 		r, err := gzip.NewReader(&out)
 		f.must(err)
 		text, err := io.ReadAll(r)

@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
@@ -46,7 +46,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(api.Object) TTL
 		var value []byte
 		unchanged := next == current.Object
 		if unchanged && current.sum == 0 {
-			next, unchanged = serial.ShallowCopy(next), false // it is written again as it is
+			next, unchanged = codec.ShallowCopy(next), false // it is written again as it is
 		}
 		if refused == nil && !unchanged {
 			if next, value, err = c.codec.encode(next); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // served is what requests for resources have in common that are counted together.
@@ -39,8 +39,8 @@ func (m *metrics) routes(r *http.Request, info *request.RequestInfo, code int) b
 		return info.Verb != "patch" || m.custom(info)
 	case http.StatusNotAcceptable:
 		return m.custom(info) ||
-			negotiate.Named(r.Header.Get("Accept"), serial.JSON.String(), serial.YAML.String(),
-				serial.Protobuf.String(), serial.CBOR.String(), "*/*")
+			negotiate.Named(r.Header.Get("Accept"), codec.JSON.String(), codec.YAML.String(),
+				codec.Protobuf.String(), codec.CBOR.String(), "*/*")
 	}
 	return true
 }
