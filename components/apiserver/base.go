@@ -14,12 +14,12 @@ import (
 	basetracing "k8s.io/component-base/tracing"
 
 	"quintet.dev/quintet/components/apiserver/bootstrap"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/inprocess"
 	"quintet.dev/quintet/components/apiserver/options"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // base is what every layer is made from: the configuration, and what follows from it alone. Layers only read it.
@@ -86,14 +86,14 @@ func newLoopback() *inprocess.Transport {
 // codecs are the scheme and what encodes by it. They are made when they are first asked for.
 type codecs struct {
 	scheme func() *runtime.Scheme
-	codec  func() *serial.Codec
+	codec  func() *codec.Codec
 	types  func() *fieldmanager.Types
 }
 
 // newCodecs begins to make the codec, which takes long and is needed late.
 func newCodecs(undo *cleanup) codecs {
-	c := codecs{scheme: sync.OnceValue(serial.NewScheme)}
-	c.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(c.scheme()) })
+	c := codecs{scheme: sync.OnceValue(codec.NewScheme)}
+	c.codec = sync.OnceValue(func() *codec.Codec { return codec.NewCodec(c.scheme()) })
 	c.types = sync.OnceValue(func() *fieldmanager.Types { return fieldmanager.NewTypes(c.scheme()) })
 	undo.background(func() { c.codec() })
 	return c

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/options"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -187,12 +187,12 @@ func benchPod(b *testing.B, name, round string) []byte {
 		pod.Annotations = map[string]string{"round": round}
 	}
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	body, err := serial.Body(pod, kind, serial.Protobuf)
+	body, err := codec.Body(pod, kind, codec.Protobuf)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := serial.WriteObject(&out, serial.Protobuf, kind, body); err != nil {
+	if err := codec.WriteObject(&out, codec.Protobuf, kind, body); err != nil {
 		b.Fatal(err)
 	}
 	return out.Bytes()

@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
@@ -54,9 +54,9 @@ func addTo(m *server.Mux, handlers map[string]http.Handler) {
 func addPages(m *server.Mux, b *base, listed func() []string) {
 	p := zpages.New("apiserver", b.config.Clock.Now, b.config.CommandLine)
 	p.Started, p.Paths, p.CBOR = b.made, listed, b.gates.On(gates.CBORServingAndStorage)
-	offer := negotiate.Offer{Media: []serial.MediaType{serial.JSON, serial.YAML}, CBOR: p.CBOR}
+	offer := negotiate.Offer{Media: []codec.MediaType{codec.JSON, codec.YAML}, CBOR: p.CBOR}
 	if p.CBOR {
-		offer.Media = append(offer.Media, serial.CBOR)
+		offer.Media = append(offer.Media, codec.CBOR)
 	}
 	p.Refuse = func(w http.ResponseWriter, r *http.Request, known []string) {
 		accepted := "only the following media types are accepted: " + strings.Join(known, ", ")

@@ -18,8 +18,8 @@ import (
 	features "k8s.io/client-go/features/testing"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/options"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -114,7 +114,7 @@ func TestGateCBOR(t *testing.T) {
 	}
 	page, err := store.List(t.Context(),
 		storage.Range{Prefix: "/registry/" + widgets.Group + "/" + widgets.Resource + "/"})
-	if err != nil || len(page.Items) != 1 || !serial.IsCBOR(page.Items[0].Value) {
+	if err != nil || len(page.Items) != 1 || !codec.IsCBOR(page.Items[0].Value) {
 		t.Errorf("stored: %v, %v", page.Items, err)
 	}
 }

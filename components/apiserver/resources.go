@@ -38,7 +38,7 @@ func servedKinds(
 	return newKinds(b, api.Deps{
 		Services: services, NamespaceLabels: r.namespaceLabels, Authorize: authorize(a.authz),
 		Stored: r.Get, Resolve: c.resourceFor, Issued: metrics.Issued(b.registry),
-		Bind: func(ctx context.Context, binding *corev1.Binding, asked api.Asked) (*corev1.Binding, error) {
+		Bind: func(ctx context.Context, binding *corev1.Binding, asked api.CreateRequest) (*corev1.Binding, error) {
 			admit := func(runtime.Object) error { return asked.Admit() }
 			return nil, binder.Bind(ctx, binding.Namespace, binding.Name, binding, asked.DryRun, admit)
 		},

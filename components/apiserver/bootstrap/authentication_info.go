@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -41,27 +43,37 @@ type authenticationInfo struct {
 	lists            map[string][]string
 }
 
-// ensureAuthenticationConfig publishes for extension servers the authorities that this server trusts, besides those
+// authenticationConfig is the object that tells extension servers how to authenticate those who call them.
+type authenticationConfig struct {
+	writer *objectWriter
+	clock  clock.PassiveClock
+	// clientCA and requestHeaderCA return the PEM bundles now in use, or nil.
+	clientCA, requestHeaderCA func() []byte
+	requestHeader             *authn.RequestHeader
+	noUIDHeaders              bool
+}
+
+// ensure publishes for extension servers the authorities that this server trusts, besides those
 // that other API servers published (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
-func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
+func (c *authenticationConfig) ensure(ctx context.Context) error {
 	configMaps := corev1.Resource("configmaps")
-	told, err := objects.As[*corev1.ConfigMap](b.cfg.Objects.Get(ctx, configMaps, metav1.NamespaceSystem, trustName))
+	told, err := objects.As[*corev1.ConfigMap](c.writer.objects.Get(ctx, configMaps, metav1.NamespaceSystem, trustName))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	if err != nil {
 		told = &corev1.ConfigMap{}
 	}
-	data, err := b.toTell(told.Data)
+	data, err := c.toTell(told.Data)
 	if err != nil || maps.Equal(told.Data, data) {
 		return err
 	}
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 		Data: data}
 	var unread error
-	err = b.write(ctx, configMaps, configMap, func(obj api.Object) bool {
+	err = c.writer.write(ctx, configMaps, configMap, func(obj api.Object) bool {
 		current := obj.(*corev1.ConfigMap)
-		data, unread = b.toTell(current.Data) // another server may have been faster
+		data, unread = c.toTell(current.Data) // another server may have been faster
 		if unread != nil || maps.Equal(current.Data, data) {
 			return false
 		}
@@ -70,7 +82,7 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 	})
 	// with what others published: servers that are still alive publish again
 	if apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) {
-		if err := b.cfg.Objects.Delete(ctx, configMaps, metav1.NamespaceSystem, trustName, told.UID); err != nil {
+		if err := c.writer.objects.Delete(ctx, configMaps, metav1.NamespaceSystem, trustName, told.UID); err != nil {
 			return err
 		}
 	}
@@ -81,20 +93,20 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 }
 
 // toTell is what was told with what this server has to tell.
-func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
-	all, err := readAuthenticationInfo(told, b.proxyLists())
+func (c *authenticationConfig) toTell(told map[string]string) (map[string]string, error) {
+	all, err := readAuthenticationInfo(told, c.proxyLists())
 	if err != nil {
 		return nil, err
 	}
-	own := authenticationInfo{clients: b.cfg.ClientCA(), proxies: b.cfg.RequestHeaderCA()}
+	own := authenticationInfo{clients: c.clientCA(), proxies: c.requestHeaderCA()}
 	if len(own.proxies) > 0 {
-		h := &b.cfg.RequestHeader
+		h := c.requestHeader
 		own.lists = map[string][]string{
 			proxyUserHeaders: h.UsernameHeaders, proxyUIDHeaders: h.UIDHeaders, proxyGroupHeaders: h.GroupHeaders,
 			proxyExtraPrefix: h.ExtraHeaderPrefixes, proxyNames: h.AllowedNames,
 		}
 	}
-	now := b.cfg.Clock.Now()
+	now := c.clock.Now()
 	if all.clients, err = joinCertificates(now, all.clients, own.clients); err != nil {
 		return nil, err
 	}
@@ -108,9 +120,9 @@ func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
 }
 
 // proxyLists are the keys of what proxies are recognized by, and where they tell of users.
-func (b *Bootstrap) proxyLists() []string {
+func (c *authenticationConfig) proxyLists() []string {
 	keys := []string{proxyUserHeaders, proxyGroupHeaders, proxyExtraPrefix, proxyNames}
-	if b.cfg.NoUIDHeaders {
+	if c.noUIDHeaders {
 		return keys
 	}
 	return append(keys, proxyUIDHeaders)

@@ -76,7 +76,7 @@ func TestTrustOfAll(t *testing.T) {
 	check := func(when, clients string) {
 		t.Helper()
 		for range 2 { // the second finds nothing to do
-			if err := b.ensureAuthenticationConfig(t.Context()); err != nil {
+			if err := b.authentication.ensure(t.Context()); err != nil {
 				t.Fatalf("%s: %v", when, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestTrustOfAll(t *testing.T) {
 		RequestHeader: authn.RequestHeader{
 			UsernameHeaders: []string{"X-Remote-User", "X-User"}, UIDHeaders: []string{"X-UID"},
 			AllowedNames: []string{"c", "a"}}})
-	if err := other.ensureAuthenticationConfig(t.Context()); err != nil {
+	if err := other.authentication.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lists["requestheader-username-headers"], lists["requestheader-uid-headers"],
@@ -122,7 +122,7 @@ func TestTrustWithoutUIDs(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 			Data: maps.Clone(told)})
 	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart), NoUIDHeaders: true})
-	if err := b.ensureAuthenticationConfig(t.Context()); err != nil {
+	if err := b.authentication.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	delete(told, "requestheader-uid-headers")
@@ -140,7 +140,7 @@ func TestTrustThatCannotBeRead(t *testing.T) {
 		store.Put(corev1.Resource("configmaps"),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 				Data: data})
-		if err := b.ensureAuthenticationConfig(t.Context()); err == nil || !maps.Equal(toldOf(t, store), data) {
+		if err := b.authentication.ensure(t.Context()); err == nil || !maps.Equal(toldOf(t, store), data) {
 			t.Errorf("%v: %v, %v", data, err, toldOf(t, store))
 		}
 	}
@@ -150,14 +150,14 @@ func TestTrustThatCannotBeRead(t *testing.T) {
 func TestNothingToTell(t *testing.T) {
 	store := &objectstest.Store{}
 	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart)})
-	if err := b.ensureAuthenticationConfig(t.Context()); err != nil || store.Writes != 0 {
+	if err := b.authentication.ensure(t.Context()); err != nil || store.Writes != 0 {
 		t.Errorf("%d writes, %v", store.Writes, err)
 	}
 	var told api.Object = &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 		Data:       map[string]string{"client-ca-file": authorityUntil(t, trustStart.Add(-time.Hour))}}
 	store.Put(corev1.Resource("configmaps"), told)
-	if err := b.ensureAuthenticationConfig(t.Context()); err != nil || len(toldOf(t, store)) != 0 {
+	if err := b.authentication.ensure(t.Context()); err != nil || len(toldOf(t, store)) != 0 {
 		t.Errorf("%v, %v", toldOf(t, store), err)
 	}
 }
@@ -179,10 +179,10 @@ func TestTrustThatNoLongerFits(t *testing.T) {
 	store.Put(corev1.Resource("configmaps"),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 			Data: map[string]string{"client-ca-file": authorityUntil(t, trustStart)}})
-	if err := b.ensureAuthenticationConfig(t.Context()); !apierrors.IsInvalid(err) {
+	if err := b.authentication.ensure(t.Context()); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := b.ensureAuthenticationConfig(t.Context()); err != nil || toldOf(t, store)["client-ca-file"] != own {
+	if err := b.authentication.ensure(t.Context()); err != nil || toldOf(t, store)["client-ca-file"] != own {
 		t.Errorf("%v, %v", toldOf(t, store), err)
 	}
 }

@@ -8,17 +8,14 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
@@ -26,7 +23,6 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
-	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -69,13 +65,14 @@ type Config struct {
 
 // Bootstrap writes and keeps the first objects.
 type Bootstrap struct {
-	cfg  Config
-	life string // unique to this run of the server
+	cfg    Config
+	writer *objectWriter
 
-	running                     bool                 // Run has begun
-	events                      record.EventRecorder // nil until there is one
-	toldOfRanges, toldOfUnready bool
-	trackAgain                  time.Time // when the object of the tracking of tokens may be created again
+	lease          serverLease
+	endpoints      serviceEndpoints
+	serviceCIDR    defaultServiceCIDR
+	authentication authenticationConfig
+	tracking       tokenTracking
 }
 
 // New returns a Bootstrap.
@@ -88,7 +85,23 @@ func New(cfg Config) *Bootstrap {
 			*ca = func() []byte { return nil }
 		}
 	}
-	return &Bootstrap{cfg: cfg, life: uuid.NewString()}
+	w := &objectWriter{objects: cfg.Objects}
+	b := &Bootstrap{
+		cfg: cfg, writer: w,
+		lease:       serverLease{writer: w, clock: cfg.Clock, host: cfg.Identity, peerAddress: cfg.PeerAddress},
+		serviceCIDR: defaultServiceCIDR{writer: w, clock: cfg.Clock, ranges: cfg.ServiceCIDRs},
+		authentication: authenticationConfig{writer: w, clock: cfg.Clock, clientCA: cfg.ClientCA,
+			requestHeaderCA: cfg.RequestHeaderCA, requestHeader: &cfg.RequestHeader, noUIDHeaders: cfg.NoUIDHeaders},
+		tracking: tokenTracking{writer: w, clock: cfg.Clock},
+	}
+	if !cfg.NoLease {
+		b.lease.holder = LeaseName(cfg.Identity) + "_" + uuid.NewString()
+	}
+	if b.endpoints = (serviceEndpoints{writer: w}); cfg.ServiceIP != nil {
+		b.endpoints = serviceEndpoints{writer: w, address: cfg.AdvertiseAddress, port: cfg.SecurePort,
+			masters: cfg.Masters, servers: cfg.Servers}
+	}
+	return b
 }
 
 // Ensure creates what is missing and repairs what differs. It returns when everything is in place that a server needs;
@@ -154,11 +167,11 @@ func (b *Bootstrap) commonSteps() []step {
 	var classes []step
 	for _, class := range priorityClasses() {
 		classes = append(classes, step{"priority class " + class.Name, func(ctx context.Context) error {
-			return b.createMissing(ctx, schedulingv1.Resource("priorityclasses"), class)
+			return b.writer.createMissing(ctx, schedulingv1.Resource("priorityclasses"), class)
 		}})
 	}
 	return slices.Concat(
-		b.bestEffort(b.namespaceSteps()...),
+		bestEffort(b.namespaceSteps()...),
 		b.retryUntil(retryTimeout, classes...),
 		b.retryUntil(retryTimeout, b.policySteps()...),
 		b.retryUntil(fairnessTimeout, b.fairnessSteps()...),
@@ -167,25 +180,14 @@ func (b *Bootstrap) commonSteps() []step {
 
 // ownSteps write what tells of this server, of its ranges and authorities.
 func (b *Bootstrap) ownSteps() []step {
-	return b.bestEffort(
-		step{"lease of this server", b.beginLease},
-		step{"service CIDR kubernetes", b.createServiceCIDR},
+	return bestEffort(
+		step{"lease of this server", b.lease.begin},
+		step{"service CIDR kubernetes", b.serviceCIDR.create},
 		step{"service kubernetes", b.ensureService},
-		step{"endpoints of service kubernetes", b.forgetEndpoints},
-		step{"authentication of extension servers", b.ensureAuthenticationConfig},
-		step{"tracking of legacy service account tokens", b.ensureTokenTracking},
+		step{"endpoints of service kubernetes", b.endpoints.removeStale},
+		step{"authentication of extension servers", b.authentication.ensure},
+		step{"tracking of legacy service account tokens", b.tracking.ensure},
 	)
-}
-
-// createMissing creates an object unless there is one of its name.
-func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupResource, obj api.Object) error {
-	_, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
-	if apierrors.IsNotFound(err) {
-		if _, err = b.cfg.Objects.Create(ctx, resource, obj); err != nil {
-			return b.appears(ctx, resource, obj, err)
-		}
-	}
-	return err
 }
 
 // priorityClasses are the system's. One that is there stays as it is.

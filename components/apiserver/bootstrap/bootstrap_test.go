@@ -141,7 +141,7 @@ func TestEndpointsFollowServers(t *testing.T) {
 		t.Errorf("none is ready, but there are endpoints: %v", err)
 	}
 	for _, b := range []*Bootstrap{one, two} {
-		if err := b.ensureEndpoints(ctx); err != nil {
+		if err := b.endpoints.ensure(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,22 +150,22 @@ func TestEndpointsFollowServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("two starts anew", "192.0.2.1")
-	if err := two.ensureEndpoints(ctx); err != nil {
+	if err := two.endpoints.ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("two is ready", "192.0.2.1", "192.0.2.2")
 	clk.Step(2 * masterLife)
 	eventually(t, func() bool { all, err := masters.list(ctx); return err == nil && len(all) == 0 })
-	if err := one.ensureEndpoints(ctx); err != nil {
+	if err := one.endpoints.ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("two died", "192.0.2.1")
-	if err := two.ensureEndpoints(ctx); err != nil {
+	if err := two.endpoints.ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("two is back", "192.0.2.1", "192.0.2.2")
 	local := sharing(store, masters, "local", "127.0.0.1", clk)
-	if err := errors.Join(local.Ensure(ctx), local.ensureEndpoints(ctx)); err != nil {
+	if err := errors.Join(local.Ensure(ctx), local.endpoints.ensure(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := masters.list(ctx); err != nil || len(all) != 3 {
@@ -199,7 +199,7 @@ func TestLeaseOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	old, b := uid(), newBootstrap(store, "host", "192.0.2.1", clk)
-	defer b.cfg.Masters.Store.Close()
+	defer b.endpoints.masters.Store.Close()
 	if err := b.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestServersAreForgotten(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	one, two := newBootstrap(store, "one", "192.0.2.1", clk), newBootstrap(store, "two", "192.0.2.2", clk)
 	for _, b := range []*Bootstrap{one, two} {
-		if err := b.renewLease(ctx); err != nil {
+		if err := b.lease.renew(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,18 +257,18 @@ func TestServersAreForgotten(t *testing.T) {
 		return out
 	}
 	clk.Step(leaseDuration)
-	if err := one.renewLease(ctx); err != nil {
+	if err := one.lease.renew(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.forgetServers(ctx); err != nil || len(names()) != 2 {
+	if err := one.lease.deleteExpired(ctx); err != nil || len(names()) != 2 {
 		t.Fatalf("an hour later: %v, %v", names(), err)
 	}
 	clk.Step(time.Second)
-	if err := one.forgetServers(ctx); err != nil || !slices.Equal(names(), []string{LeaseName("one")}) {
+	if err := one.lease.deleteExpired(ctx); err != nil || !slices.Equal(names(), []string{LeaseName("one")}) {
 		t.Errorf("later: %v, %v", names(), err)
 	}
-	one.cfg.PeerAddress = "192.0.2.1:6443"
-	if err := one.renewLease(ctx); err != nil {
+	one.lease.peerAddress = "192.0.2.1:6443"
+	if err := one.lease.renew(ctx); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := objects.As[*coordinationv1.Lease](store.Get(ctx, leases, "kube-system", LeaseName("one")))
@@ -302,9 +302,9 @@ func TestServiceCIDROfBothFamilies(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
 			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{first}}})
 		b := newBootstrap(store, "host", "192.0.2.1", clk)
-		b.cfg.ServiceCIDRs = both
+		b.serviceCIDR.ranges = both
 		for range 2 {
-			if err := b.ensureServiceCIDR(ctx); err != nil {
+			if err := b.serviceCIDR.ensure(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -19,29 +20,36 @@ const (
 	trackingPause = 30 * time.Minute
 )
 
-// ensureTokenTracking notes since when uses of tokens in Secrets are recorded (KEP-2799): from today on where nothing
-// tells, or no date.
-func (b *Bootstrap) ensureTokenTracking(ctx context.Context) error {
-	resource, now := corev1.Resource("configmaps"), b.cfg.Clock.Now()
+// tokenTracking is the object that tells since when uses of tokens in Secrets are recorded (KEP-2799).
+type tokenTracking struct {
+	writer *objectWriter
+	clock  clock.PassiveClock
+	again  time.Time // when the object may be created again
+}
+
+// ensure notes that they are from today on where nothing tells, or no date.
+func (t *tokenTracking) ensure(ctx context.Context) error {
+	resource, now := corev1.Resource("configmaps"), t.clock.Now()
 	today := now.UTC().Format(time.DateOnly)
-	found, err := objects.As[*corev1.ConfigMap](b.cfg.Objects.Get(ctx, resource, metav1.NamespaceSystem, trackingName))
+	found, err := objects.As[*corev1.ConfigMap](
+		t.writer.objects.Get(ctx, resource, metav1.NamespaceSystem, trackingName))
 	switch {
 	case apierrors.IsNotFound(err):
-		if now.Before(b.trackAgain) {
+		if now.Before(t.again) {
 			return nil
 		}
-		err = b.createMissing(ctx, resource, &corev1.ConfigMap{
+		err = t.writer.createMissing(ctx, resource, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trackingName},
 			Data:       map[string]string{trackedSince: today},
 		})
 		if err == nil {
-			b.trackAgain = now.Add(trackingPause)
+			t.again = now.Add(trackingPause)
 		}
 		return err
 	case err != nil || dated(found):
 		return err
 	}
-	_, err = b.cfg.Objects.Update(ctx, resource, metav1.NamespaceSystem, trackingName,
+	_, err = t.writer.objects.Update(ctx, resource, metav1.NamespaceSystem, trackingName,
 		func(obj api.Object) (api.Object, error) {
 			current := obj.(*corev1.ConfigMap)
 			if !dated(current) {

@@ -14,23 +14,23 @@ import (
 )
 
 // ensureCounted puts this server among the endpoints, of which there are as many as there are servers.
-func (b *Bootstrap) ensureCounted(ctx context.Context, ports bool) error {
-	current, err := b.endpointAddresses(ctx)
+func (e *serviceEndpoints) ensureCounted(ctx context.Context, ports bool) error {
+	current, err := e.addresses(ctx)
 	if err != nil {
 		return err
 	}
-	return b.writeEndpoints(ctx, counted(current, b.cfg.AdvertiseAddress, b.cfg.Servers), ports)
+	return e.write(ctx, counted(current, e.address, e.servers), ports)
 }
 
 // uncounted are the endpoints without this server.
-func (b *Bootstrap) uncounted(ctx context.Context) ([]net.IP, error) {
-	current, err := b.endpointAddresses(ctx)
-	return slices.DeleteFunc(current, b.cfg.AdvertiseAddress.Equal), err
+func (e *serviceEndpoints) uncounted(ctx context.Context) ([]net.IP, error) {
+	current, err := e.addresses(ctx)
+	return slices.DeleteFunc(current, e.address.Equal), err
 }
 
-func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
+func (e *serviceEndpoints) addresses(ctx context.Context) ([]net.IP, error) {
 	found, err := objects.As[*corev1.Endpoints](
-		b.cfg.Objects.Live(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName))
+		e.writer.objects.Live(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

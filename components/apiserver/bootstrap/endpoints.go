@@ -18,73 +18,101 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// ensureEndpoints writes the addresses of all API servers that are alive, and their port.
-func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
-	return b.reconcileEndpoints(ctx, true)
+// serviceEndpoints are the Endpoints of the Service "kubernetes" and their EndpointSlice: the addresses of the API
+// servers that are alive, of which this server keeps its own.
+type serviceEndpoints struct {
+	writer *objectWriter
+	// address and port are where clients in the cluster reach this server; without an address, or without both masters
+	// and servers, the Endpoints are not managed.
+	address net.IP
+	port    int
+	masters *Masters // tell which servers are alive
+	servers int      // how many there are, where there are no masters
 }
 
-// keepEndpoints writes the addresses alone: the port is a matter of the start, and may be changed after it.
-func (b *Bootstrap) keepEndpoints(ctx context.Context) error { return b.reconcileEndpoints(ctx, false) }
+// managed tells whether others can use the address, and there is a reconciler of endpoints.
+func (e *serviceEndpoints) managed() bool {
+	return e.address != nil && (e.masters != nil || e.servers > 0)
+}
 
-func (b *Bootstrap) reconcileEndpoints(ctx context.Context, ports bool) error {
-	if !b.reachable() {
+// ensure writes the addresses of all API servers that are alive, and their port.
+func (e *serviceEndpoints) ensure(ctx context.Context) error {
+	return e.reconcile(ctx, true)
+}
+
+// keep writes the addresses alone: the port is a matter of the start, and may be changed after it.
+func (e *serviceEndpoints) keep(ctx context.Context) error { return e.reconcile(ctx, false) }
+
+func (e *serviceEndpoints) reconcile(ctx context.Context, ports bool) error {
+	if !e.managed() {
 		return nil
 	}
-	if b.cfg.Masters == nil {
-		return b.ensureCounted(ctx, ports)
+	if e.masters == nil {
+		return e.ensureCounted(ctx, ports)
 	}
-	if err := b.cfg.Masters.renew(ctx, b.cfg.AdvertiseAddress); err != nil {
+	if err := e.masters.renew(ctx, e.address); err != nil {
 		return err
 	}
-	all, err := b.cfg.Masters.list(ctx)
+	all, err := e.masters.list(ctx)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
 		return errors.New("no server is alive, though this one has just said so: the endpoints stay as they are")
 	}
-	return b.writeEndpoints(ctx, all, ports)
+	return e.write(ctx, all, ports)
 }
 
-// forgetEndpoints removes the address of this server, which isn't ready yet, from the endpoints, where a former run
+// removeStale removes the address of this server, which isn't ready yet, from the endpoints, where a former run
 // that ended abruptly may have left it. Where no other server is known to be alive they are unchanged: empty endpoints
 // would help no client.
-func (b *Bootstrap) forgetEndpoints(ctx context.Context) error {
-	if !b.reachable() {
+func (e *serviceEndpoints) removeStale(ctx context.Context) error {
+	if !e.managed() {
 		return nil
 	}
-	others, err := b.others(ctx)
-	if err != nil || b.cfg.Masters != nil && len(others) == 0 {
+	others, err := e.others(ctx)
+	if err != nil || e.masters != nil && len(others) == 0 {
 		return err
 	}
-	return b.shrinkEndpoints(ctx, others)
+	return e.shrink(ctx, others)
 }
 
-// leaveEndpoints leaves the servers that go on among the endpoints.
-func (b *Bootstrap) leaveEndpoints(ctx context.Context) error {
-	if !b.reachable() {
+// leave leaves the servers that go on among the endpoints.
+func (e *serviceEndpoints) leave(ctx context.Context) error {
+	if !e.managed() {
 		return nil
 	}
-	others, err := b.others(ctx)
+	others, err := e.others(ctx)
 	if err != nil {
 		return err
 	}
-	return b.shrinkEndpoints(ctx, others)
+	return e.shrink(ctx, others)
 }
 
-// shrinkEndpoints writes the endpoints, if there are any.
-func (b *Bootstrap) shrinkEndpoints(ctx context.Context, others []net.IP) error {
-	_, err := b.cfg.Objects.Get(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName)
+// others takes this server out of those that are alive, and returns the rest.
+func (e *serviceEndpoints) others(ctx context.Context) ([]net.IP, error) {
+	if e.masters == nil {
+		return e.uncounted(ctx)
+	}
+	if err := e.masters.remove(ctx, e.address); err != nil {
+		return nil, err
+	}
+	return e.masters.list(ctx)
+}
+
+// shrink writes the endpoints, if there are any.
+func (e *serviceEndpoints) shrink(ctx context.Context, others []net.IP) error {
+	_, err := e.writer.objects.Get(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return b.writeEndpoints(ctx, others, b.cfg.Masters != nil)
+	return e.write(ctx, others, e.masters != nil)
 }
 
-func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, ports bool) error {
+func (e *serviceEndpoints) write(ctx context.Context, addresses []net.IP, ports bool) error {
 	// which the API takes in none of both kinds, nor what stands beside it
 	if slices.ContainsFunc(addresses, net.IP.IsLoopback) {
 		klog.FromContext(ctx).V(2).Info("Server advertises a loopback address; endpoints are unchanged", "addresses",
@@ -98,30 +126,30 @@ func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, port
 	slices.Sort(ips) // as texts, as upstream does
 	ips = slices.Compact(ips)
 	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: serviceName}}
-	b.mendEndpoints(endpoints, ips, ports)
-	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj api.Object) bool {
+	e.mend(endpoints, ips, ports)
+	err := e.writer.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj api.Object) bool {
 		endpoints = obj.(*corev1.Endpoints)
-		return b.mendEndpoints(endpoints, ips, ports)
+		return e.mend(endpoints, ips, ports)
 	})
 	if err != nil {
 		return err
 	}
-	return b.writeSlice(ctx, sliceOf(endpoints))
+	return e.writeSlice(ctx, sliceOf(endpoints))
 }
 
-// mendEndpoints makes e the endpoints of the addresses, and reports whether it changed. Endpoints of another form are
+// mend makes current the endpoints of the addresses, and reports whether it changed. Endpoints of another form are
 // replaced.
-func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool) (changed bool) {
-	if e.Labels[discoveryv1.LabelSkipMirror] != "true" {
-		metav1.SetMetaDataLabel(&e.ObjectMeta, discoveryv1.LabelSkipMirror, "true")
+func (e *serviceEndpoints) mend(current *corev1.Endpoints, ips []string, ports bool) (changed bool) {
+	if current.Labels[discoveryv1.LabelSkipMirror] != "true" {
+		metav1.SetMetaDataLabel(&current.ObjectMeta, discoveryv1.LabelSkipMirror, "true")
 		changed = true
 	}
-	port := []corev1.EndpointPort{{Name: "https", Port: int32(b.cfg.SecurePort), Protocol: corev1.ProtocolTCP}}
-	if len(e.Subsets) != 1 {
-		changed = changed || len(e.Subsets) > 0 || len(ips) > 0
-		e.Subsets = []corev1.EndpointSubset{{Ports: port}}
+	port := []corev1.EndpointPort{{Name: "https", Port: int32(e.port), Protocol: corev1.ProtocolTCP}}
+	if len(current.Subsets) != 1 {
+		changed = changed || len(current.Subsets) > 0 || len(ips) > 0
+		current.Subsets = []corev1.EndpointSubset{{Ports: port}}
 	}
-	subset := &e.Subsets[0]
+	subset := &current.Subsets[0]
 	if ports && !slices.Equal(subset.Ports, port) {
 		subset.Ports, changed = port, true
 	}
@@ -140,27 +168,28 @@ func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool)
 			func(a corev1.EndpointAddress) bool { return slices.Contains(ips, a.IP) })
 	}
 	if len(subset.Addresses)+len(subset.NotReadyAddresses) == 0 {
-		e.Subsets = nil
+		current.Subsets = nil
 	}
 	return changed
 }
 
 // writeSlice makes the slice exactly what it should be: labels and annotations that were added are removed with the
 // next change.
-func (b *Bootstrap) writeSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+func (e *serviceEndpoints) writeSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
 	resource := discoveryv1.Resource("endpointslices")
-	found, err := objects.As[*discoveryv1.EndpointSlice](b.cfg.Objects.Get(ctx, resource, slice.Namespace, slice.Name))
+	found, err := objects.As[*discoveryv1.EndpointSlice](
+		e.writer.objects.Get(ctx, resource, slice.Namespace, slice.Name))
 	if err == nil && found.AddressType != slice.AddressType { // which can't be changed
-		err := b.cfg.Objects.Delete(ctx, resource, slice.Namespace, slice.Name, found.UID)
+		err := e.writer.objects.Delete(ctx, resource, slice.Namespace, slice.Name, found.UID)
 		if err == nil || apierrors.IsNotFound(err) {
-			_, err = b.cfg.Objects.Create(ctx, resource, slice)
+			_, err = e.writer.objects.Create(ctx, resource, slice)
 		}
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 			return nil // another server was faster; what is still missing in its slice comes when this is done again
 		}
 		return err
 	}
-	return b.write(ctx, resource, slice, func(obj api.Object) bool {
+	return e.writer.write(ctx, resource, slice, func(obj api.Object) bool {
 		current := obj.(*discoveryv1.EndpointSlice)
 		same := equality.Semantic.DeepEqual(current.Endpoints, slice.Endpoints) &&
 			equality.Semantic.DeepEqual(current.Ports, slice.Ports) &&

@@ -40,7 +40,7 @@ func endpointsOf(t *testing.T, store *objectstest.Store) (*corev1.Endpoints, *di
 func TestEndpointsThatWereChanged(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	b := newBootstrap(store, "host", "192.0.2.1", clk)
-	defer b.cfg.Masters.Store.Close()
+	defer b.endpoints.masters.Store.Close()
 	changes := func(f func(*corev1.Endpoints)) {
 		t.Helper()
 		if _, err := store.Update(ctx, corev1.Resource("endpoints"), "default", "kubernetes",
@@ -75,33 +75,33 @@ func TestEndpointsThatWereChanged(t *testing.T) {
 			t.Errorf("%s: written again, %v", when, err)
 		}
 	}
-	check("at first", b.ensureEndpoints, 6443, "192.0.2.1")
+	check("at first", b.endpoints.ensure, 6443, "192.0.2.1")
 	changes(func(e *corev1.Endpoints) { e.Subsets[0].Ports[0].Port = 7 })
-	check("another port", b.keepEndpoints, 7, "192.0.2.1")
+	check("another port", b.endpoints.keep, 7, "192.0.2.1")
 	changes(func(e *corev1.Endpoints) {
 		e.Subsets[0].Addresses = append(e.Subsets[0].Addresses, corev1.EndpointAddress{IP: "192.0.2.9"})
 		e.Subsets[0].NotReadyAddresses = []corev1.EndpointAddress{{IP: "192.0.2.8", NodeName: ptr.To("n")}}
 		e.Labels["mine"] = "kept"
 	})
-	check("another address", b.keepEndpoints, 7, "192.0.2.1")
+	check("another address", b.endpoints.keep, 7, "192.0.2.1")
 	if e, slice := endpointsOf(t, store); e.Labels["mine"] != "kept" || len(slice.Endpoints) != 2 ||
 		*slice.Endpoints[1].NodeName != "n" {
 		t.Errorf("labels %v, slice %+v", e.Labels, slice.Endpoints)
 	}
-	check("a start", b.ensureEndpoints, 6443, "192.0.2.1")
+	check("a start", b.endpoints.ensure, 6443, "192.0.2.1")
 	changes(func(e *corev1.Endpoints) { e.Subsets = append(e.Subsets, e.Subsets[0]); e.Subsets[0].Ports[0].Port = 8 })
-	check("another form", b.keepEndpoints, 6443, "192.0.2.1")
+	check("another form", b.endpoints.keep, 6443, "192.0.2.1")
 }
 
 // The slice is compared by its labels, too, and replaced as a whole.
 func TestSliceThatWasChanged(t *testing.T) {
 	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	b := newBootstrap(store, "host", "192.0.2.1", clk)
-	defer b.cfg.Masters.Store.Close()
+	defer b.endpoints.masters.Store.Close()
 	resource := discoveryv1.Resource("endpointslices")
 	change := func(f func(*discoveryv1.EndpointSlice)) {
 		t.Helper()
-		if err := b.keepEndpoints(ctx); err != nil {
+		if err := b.endpoints.keep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Update(ctx, resource, "default", "kubernetes", func(o api.Object) (api.Object, error) {
@@ -110,7 +110,7 @@ func TestSliceThatWasChanged(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.keepEndpoints(ctx); err != nil {
+		if err := b.endpoints.keep(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,8 +134,8 @@ func TestSliceThatWasChanged(t *testing.T) {
 	if _, slice := endpointsOf(t, store); slice.AddressType != discoveryv1.AddressTypeIPv4 || slice.UID == before.UID {
 		t.Errorf("of the type %s, %s", slice.AddressType, slice.UID)
 	}
-	b.cfg.Masters, b.cfg.Servers, b.cfg.AdvertiseAddress = nil, 1, net.ParseIP("2001:db8::1")
-	if err := b.keepEndpoints(ctx); err != nil {
+	b.endpoints.masters, b.endpoints.servers, b.endpoints.address = nil, 1, net.ParseIP("2001:db8::1")
+	if err := b.endpoints.keep(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, slice := endpointsOf(t, store); slice.AddressType != discoveryv1.AddressTypeIPv6 ||

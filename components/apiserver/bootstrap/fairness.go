@@ -71,7 +71,7 @@ func (b *Bootstrap) keepFairness(ctx context.Context) error { return takeAll(ctx
 func (b *Bootstrap) ensureFairness(ctx context.Context, want fairness) error {
 	first := want.object.DeepCopyObject().(api.Object)
 	first.SetAnnotations(map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"})
-	return b.write(ctx, want.resource, first, func(obj api.Object) bool {
+	return b.writer.write(ctx, want.resource, first, func(obj api.Object) bool {
 		said, ok := autoUpdate(obj)
 		// Without the annotation, a change of the spec counts as a takeover.
 		keep := want.mandatory || ok && said || !ok && obj.GetGeneration() == 1
@@ -126,7 +126,7 @@ func (b *Bootstrap) forgetFairness(ctx context.Context) error {
 		known.Insert(f.resource.Resource + "/" + f.object.GetName())
 	}
 	for _, resource := range []schema.GroupResource{flowSchemas, priorityLevels} {
-		list, err := b.cfg.Objects.List(ctx, resource, "")
+		list, err := b.writer.objects.List(ctx, resource, "")
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (b *Bootstrap) forgetFairness(ctx context.Context) error {
 			if keep, ok := autoUpdate(obj); known.Has(resource.Resource+"/"+obj.GetName()) || !ok || !keep {
 				continue
 			}
-			if err := b.cfg.Objects.Delete(ctx, resource, "", obj.GetName(), obj.GetUID()); err != nil &&
+			if err := b.writer.objects.Delete(ctx, resource, "", obj.GetName(), obj.GetUID()); err != nil &&
 				!apierrors.IsNotFound(err) {
 				return err
 			}

@@ -65,7 +65,7 @@ func TestTokenTrackingIsKept(t *testing.T) {
 	b, resource := New(Config{Objects: store, Clock: clk}), corev1.Resource("configmaps")
 	since := func() string {
 		t.Helper()
-		if err := b.ensureTokenTracking(ctx); err != nil {
+		if err := b.tracking.ensure(ctx); err != nil {
 			t.Fatal(err)
 		}
 		m, err := objects.As[*corev1.ConfigMap](store.Get(ctx, resource, "kube-system", trackingName))

@@ -77,7 +77,7 @@ func TestLeavesASlowStore(t *testing.T) {
 				ServiceIP: net.ParseIP("10.96.0.1"), Servers: 1, Clock: clock.RealClock{},
 			})
 			if err := b.take(t.Context(),
-				[]step{{"lease", b.beginLease}, {"endpoints", b.ensureEndpoints}}); err != nil {
+				[]step{{"lease", b.lease.begin}, {"endpoints", b.endpoints.ensure}}); err != nil {
 				t.Fatal(err)
 			}
 			var mu sync.Mutex
@@ -127,10 +127,10 @@ func (s replaced) Delete(ctx context.Context, resource schema.GroupResource, nam
 // TestLeaseOfTheNextRun that comes just as this one ends stays, which is no error.
 func TestLeaseOfTheNextRun(t *testing.T) {
 	b := New(Config{Objects: replaced{&objectstest.Store{}}, Identity: "host", Clock: clock.RealClock{}})
-	if err := errors.Join(b.beginLease(t.Context()), b.endLease(t.Context())); err != nil {
+	if err := errors.Join(b.lease.begin(t.Context()), b.lease.end(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.cfg.Objects.Get(t.Context(), leases, "kube-system", LeaseName("host")); err != nil {
+	if _, err := b.writer.objects.Get(t.Context(), leases, "kube-system", LeaseName("host")); err != nil {
 		t.Error(err)
 	}
 }
@@ -153,7 +153,7 @@ func (s *deaf) Get(ctx context.Context, resource schema.GroupResource, namespace
 func TestNoEndpointsForWhoLeaves(t *testing.T) {
 	store := &objectstest.Store{}
 	b := New(Config{Objects: &deaf{Store: store}, Clock: clock.RealClock{}})
-	if err := b.shrinkEndpoints(t.Context(), nil); !apierrors.IsServiceUnavailable(err) || store.Writes > 0 {
+	if err := b.endpoints.shrink(t.Context(), nil); !apierrors.IsServiceUnavailable(err) || store.Writes > 0 {
 		t.Errorf("%v, %d writes", err, store.Writes)
 	}
 }

@@ -31,7 +31,7 @@ func (b *Bootstrap) migrateRoles(ctx context.Context) error {
 		role, err := stored[*rbacv1.ClusterRole](ctx, b, clusterRoles, old)
 		if role != nil && role.AggregationRule == nil {
 			migrated := &rbacv1.ClusterRole{ObjectMeta: migratedMeta(role, name), Rules: role.Rules}
-			err = b.createMissing(ctx, clusterRoles, migrated.DeepCopy())
+			err = b.writer.createMissing(ctx, clusterRoles, migrated.DeepCopy())
 		}
 		if err != nil {
 			return err
@@ -45,13 +45,13 @@ func (b *Bootstrap) migrateRoles(ctx context.Context) error {
 		ObjectMeta: migratedMeta(binding, publicInfo), Subjects: binding.Subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: publicInfo},
 	}
-	return b.createMissing(ctx, clusterRoleBindings, migrated.DeepCopy())
+	return b.writer.createMissing(ctx, clusterRoleBindings, migrated.DeepCopy())
 }
 
 // stored returns an object, which isn't to be changed, or the zero value if there is none.
 func stored[P api.Object](ctx context.Context, b *Bootstrap, resource schema.GroupResource, name string) (none P,
 	err error) {
-	obj, err := objects.As[P](b.cfg.Objects.Get(ctx, resource, "", name))
+	obj, err := objects.As[P](b.writer.objects.Get(ctx, resource, "", name))
 	if apierrors.IsNotFound(err) {
 		return none, nil
 	}

@@ -12,7 +12,7 @@ func (b *Bootstrap) namespaceSteps() (steps []step) {
 		corev1.NamespaceNodeLease} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		steps = append(steps, step{"namespace " + name, func(ctx context.Context) error {
-			return b.createMissing(ctx, corev1.Resource("namespaces"), namespace)
+			return b.writer.createMissing(ctx, corev1.Resource("namespaces"), namespace)
 		}})
 	}
 	return steps

@@ -53,14 +53,14 @@ func TestASliceThatAnotherServerMakesAnew(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		store := &objectstest.Store{}
 		b := newBootstrap(store, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
-		if err := errors.Join(b.Ensure(t.Context()), b.ensureEndpoints(t.Context())); err != nil {
+		if err := errors.Join(b.Ensure(t.Context()), b.endpoints.ensure(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		_, slice := endpointsOf(t, store)
 		slice.AddressType = discoveryv1.AddressTypeIPv6
 		store.Put(discoveryv1.Resource("endpointslices"), slice)
-		b.cfg.Objects = outpaced{store, gone}
-		if err := errors.Join(b.Ensure(t.Context()), b.ensureEndpoints(t.Context())); err != nil {
+		b.writer.objects = outpaced{store, gone}
+		if err := errors.Join(b.Ensure(t.Context()), b.endpoints.ensure(t.Context())); err != nil {
 			t.Errorf("gone %v: %v", gone, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestASliceThatAnotherServerMakesAnew(t *testing.T) {
 func TestAnAddressThatAnotherServerTakesIsWaitedFor(t *testing.T) {
 	store := &objectstest.Store{}
 	b := newBootstrap(store, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
-	b.cfg.Objects = taken{blind{store}}
+	b.writer.objects = taken{blind{store}}
 	if err := b.Ensure(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -41,11 +41,11 @@ func (b *Bootstrap) retryUntil(retryTimeout time.Duration, steps ...step) []step
 }
 
 // bestEffort returns steps whose failure doesn't keep the server from starting: Run repeats them.
-func (b *Bootstrap) bestEffort(steps ...step) []step {
+func bestEffort(steps ...step) []step {
 	out := make([]step, len(steps))
 	for i, s := range steps {
 		out[i] = step{s.name, func(ctx context.Context) error {
-			b.keep(ctx, s)
+			keep(ctx, s)
 			return nil
 		}}
 	}

@@ -43,7 +43,7 @@ func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
 			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true,
-				Client: &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}}).Run()
+				Client: &roleClient{ctx: ctx, store: b.writer.objects, like: role}}).Run()
 			return err
 		})
 	}}
@@ -53,7 +53,7 @@ func (b *Bootstrap) bindingStep(name string, binding reconciliation.RoleBinding)
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
 			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Confirm: true,
-				Client: &bindingClient{ctx: ctx, store: b.cfg.Objects, like: binding}}).Run()
+				Client: &bindingClient{ctx: ctx, store: b.writer.objects, like: binding}}).Run()
 			return err
 		})
 	}}

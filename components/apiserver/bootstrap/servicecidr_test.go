@@ -63,14 +63,14 @@ func TestServiceCIDRIsToldOf(t *testing.T) {
 				Spec:   networkingv1.ServiceCIDRSpec{CIDRs: c.is},
 				Status: networkingv1.ServiceCIDRStatus{Conditions: c.conditions}})
 		b := newBootstrap(store, "host", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
-		b.cfg.Objects, b.cfg.ServiceCIDRs = stubborn{store}, nil
+		b.writer.objects, b.serviceCIDR.ranges = stubborn{store}, nil
 		for _, r := range c.configured {
-			b.cfg.ServiceCIDRs = append(b.cfg.ServiceCIDRs, netip.MustParsePrefix(r))
+			b.serviceCIDR.ranges = append(b.serviceCIDR.ranges, netip.MustParsePrefix(r))
 		}
 		recorder := record.NewFakeRecorder(10)
-		b.events = recorder
+		b.serviceCIDR.events = recorder
 		for range 2 {
-			if err := b.ensureServiceCIDR(t.Context()); err != nil && !errors.Is(err, errStubborn) {
+			if err := b.serviceCIDR.ensure(t.Context()); err != nil && !errors.Is(err, errStubborn) {
 				t.Fatal(err)
 			}
 		}

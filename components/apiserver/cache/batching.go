@@ -13,47 +13,46 @@ const (
 	waveMax   = 20 * time.Millisecond
 )
 
-// wakeBatches are the times at which the watchers of a bucket are woken together; they are guarded by Cache.mu.
+// wakeBatches are the times at which the watchers of a bucket are woken together; they are guarded as the bucket is.
 type wakeBatches struct {
 	asleep []*Watcher // have something to read and don't know it
 	next   time.Time  // not before
 	coming bool       // a caller waits for next
 }
 
-// rouseAll wakes the watchers that events were dispatched to. It is called with c.mu held, after the last event of a
-// revision.
-func (c *Cache) rouseAll() {
-	for i, b := range c.watchers.asleep {
-		c.wakeUp(b)
-		c.watchers.asleep[i] = nil
+// wakeAll wakes the watchers that events were dispatched to. It is called after the last event of a revision.
+func (r *indexedWatchers) wakeAll() {
+	for i, b := range r.asleep {
+		r.wakeUp(b)
+		r.asleep[i] = nil
 	}
-	c.watchers.asleep = c.watchers.asleep[:0]
+	r.asleep = r.asleep[:0]
 }
 
-// wakeUp wakes the watchers of sleeping buckets, now or with the next batch.
-func (c *Cache) wakeUp(b *bucket) {
+// wakeUp wakes the watchers of a bucket that sleep, now or with the next batch.
+func (r *indexedWatchers) wakeUp(b *bucket) {
 	if len(b.asleep) == 0 || b.coming {
 		return
 	}
-	now := c.set.config.Clock.Now()
+	now := r.clock.Now()
 	rest := b.next.Sub(now)
 	if len(b.watchers) < batchedFrom || rest <= 0 {
 		b.wave(now)
 		return
 	}
 	b.coming = true
-	timer := c.set.config.Clock.NewTimer(rest)
+	timer := r.clock.NewTimer(rest)
 	go func() {
 		defer timer.Stop()
 		select {
 		case <-timer.C():
-		case <-c.closed: // watchers are notified by then
+		case <-r.closed: // watchers are notified by then
 			return
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		b.coming = false
-		b.wave(c.set.config.Clock.Now())
+		b.wave(r.clock.Now())
 	}()
 }
 

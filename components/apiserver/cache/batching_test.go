@@ -51,9 +51,9 @@ func TestWaves(t *testing.T) {
 	}
 	wave := func() {
 		coming := func() bool {
-			f.pods.mu.Lock()
-			defer f.pods.mu.Unlock()
-			return f.pods.watchers.all.coming
+			f.pods.state.mu.Lock()
+			defer f.pods.state.mu.Unlock()
+			return f.pods.state.watchers.all.coming
 		}
 		for coming() {
 			clock.Step(batchedFrom * waveShare)
@@ -99,9 +99,9 @@ func TestWaves(t *testing.T) {
 	}
 	// One that ends in between is told so at once.
 	change()
-	f.pods.mu.Lock()
-	f.pods.watchers.endAll(errExpired("over"))
-	f.pods.mu.Unlock()
+	f.pods.state.mu.Lock()
+	f.pods.state.watchers.endAll(errExpired("over"))
+	f.pods.state.mu.Unlock()
 	for _, w := range many {
 		read(w, 1)
 		if _, err := w.Next(f.ctx); err == nil {

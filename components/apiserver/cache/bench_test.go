@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -115,13 +115,13 @@ func BenchmarkList(b *testing.B) {
 	f := start(b, memory.New(nil), Config{Encodings: 1 << 30})
 	fill(b, f)
 	item := corev1.SchemeGroupVersion.WithKind("Pod")
-	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+	for _, media := range []codec.MediaType{codec.JSON, codec.Protobuf} {
 		b.Run(media.String(), func(b *testing.B) {
 			format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
 			for b.Loop() {
 				l := f.list(ListOptions{})
 				out := counter(0)
-				err := serial.WriteList(&out, media, serial.List{
+				err := codec.WriteList(&out, media, codec.List{
 					Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item, Meta: l.Meta(),
 					Items: l.Bodies(format),
 				})
@@ -132,13 +132,13 @@ func BenchmarkList(b *testing.B) {
 			}
 		})
 	}
-	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+	for _, media := range []codec.MediaType{codec.JSON, codec.Protobuf} {
 		b.Run("zipped "+media.String(), func(b *testing.B) {
 			format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
 			for b.Loop() {
 				out := counter(0)
 				err := f.list(ListOptions{}).WriteZipped(&out, format,
-					serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item})
+					codec.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item})
 				if err != nil {
 					b.Fatal(err)
 				}

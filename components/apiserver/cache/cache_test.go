@@ -142,9 +142,9 @@ func (f *fixture) wantNames(l *List, want string) {
 // forgetPast leaves the cache with nothing but the present.
 func (f *fixture) forgetPast() {
 	f.list(ListOptions{})
-	f.pods.mu.Lock()
-	defer f.pods.mu.Unlock()
-	f.pods.kept = nil
+	f.pods.state.mu.Lock()
+	defer f.pods.state.mu.Unlock()
+	f.pods.state.objects.kept = nil
 }
 
 func TestWritesAreReadAtOnce(t *testing.T) {
@@ -214,7 +214,7 @@ func TestUpdateAfterOthers(t *testing.T) {
 	f := start(t, store, Config{})
 	created := f.create("a", "x", "")
 	other := pod("a", "x", "there")
-	value, err := f.pods.stored.Encode(other)
+	value, err := f.pods.codec.stored.Encode(other)
 	f.must(err)
 	_, err = store.Update(f.ctx, created.Key, value, created.Revision, 0)
 	f.must(err)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // A run is a stretch of a list, compressed. Where runs begin is told by the keys alone (one key in runMean begins one),
@@ -29,7 +29,7 @@ type runKey struct {
 }
 
 type run struct {
-	segment serial.Segment
+	segment codec.Segment
 	sum     uint64 // of its entries
 	// from and until are when it is the same as one made now; until is zero for ever.
 	from, until time.Time
@@ -51,7 +51,7 @@ func (l *List) CanZip() bool { return l.cache != nil && len(l.Entries) >= runsFr
 
 // WriteZipped writes the list in JSON or protobuf, compressed with gzip, from runs that were compressed before where it
 // can. Of out, Items and Meta are not used.
-func (l *List) WriteZipped(w io.Writer, f *Format, out serial.List) error {
+func (l *List) WriteZipped(w io.Writer, f *Format, out codec.List) error {
 	out.Meta = l.Meta()
 	segments, err := l.segments(l.Entries, runKey{format: f, keepKinds: out.KeepKinds}, time.Time{},
 		func(entries []*Entry) (*run, error) {
@@ -62,38 +62,38 @@ func (l *List) WriteZipped(w io.Writer, f *Format, out serial.List) error {
 					return nil, err
 				}
 			}
-			return &run{segment: serial.ItemSegment(f.Media, out, bodies)}, nil
+			return &run{segment: codec.ItemSegment(f.Media, out, bodies)}, nil
 		})
 	if err != nil {
 		return err
 	}
-	return serial.WriteZippedList(w, f.Media, out, segments)
+	return codec.WriteZippedList(w, f.Media, out, segments)
 }
 
 // Rows are how entries are shown in Tables of a version, with bodies of a format or, if that is nil, none.
 type Rows struct {
 	Version *api.Version
 	Format  *Format
-	Make    func(entries []*Entry) iter.Seq2[serial.Row, error]
+	Make    func(entries []*Entry) iter.Seq2[codec.Row, error]
 }
 
 // WriteZippedTable writes the list's entries, in the order given, as a Table in JSON, compressed with gzip, from runs
 // that were compressed before and say the same now, where it can. out.Rows is not used.
-func (l *List) WriteZippedTable(w io.Writer, entries []*Entry, rows Rows, out serial.Table) error {
+func (l *List) WriteZippedTable(w io.Writer, entries []*Entry, rows Rows, out codec.Table) error {
 	segments, err := l.segments(entries, runKey{format: rows.Format, rows: rows.Version}, out.Now,
 		func(entries []*Entry) (*run, error) {
-			segment, until, err := serial.RowSegment(rows.Make(entries), out.Now)
+			segment, until, err := codec.RowSegment(rows.Make(entries), out.Now)
 			return &run{segment: segment, from: out.Now, until: until}, err
 		})
 	if err != nil {
 		return err
 	}
-	return serial.WriteZippedTable(w, out, segments)
+	return codec.WriteZippedTable(w, out, segments)
 }
 
 // segments compresses entries, run by run, where they are not compressed already.
 func (l *List) segments(entries []*Entry, key runKey, now time.Time,
-	compress func([]*Entry) (*run, error)) (out []*serial.Segment, err error) {
+	compress func([]*Entry) (*run, error)) (out []*codec.Segment, err error) {
 	for from := 0; from < len(entries); {
 		to := runEnd(entries, from)
 		key.first = entries[from].Key

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	ages "quintet.dev/quintet/components/apiserver/kinds/show"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestZippedTables lets time pass, and objects change, between tables: none may show an outdated age or object. Where
@@ -26,10 +26,10 @@ func TestZippedTables(t *testing.T) {
 	born := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	made := 0
 	rows := Rows{
-		Version: f.pods.Kind().HubVersion(), Format: f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Metadata),
+		Version: f.pods.Kind().HubVersion(), Format: f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Metadata),
 	}
-	rows.Make = func(entries []*Entry) iter.Seq2[serial.Row, error] {
-		return func(yield func(serial.Row, error) bool) {
+	rows.Make = func(entries []*Entry) iter.Seq2[codec.Row, error] {
+		return func(yield func(codec.Row, error) bool) {
 			for _, e := range entries {
 				made++
 				body, err := e.Encoded(rows.Format)
@@ -38,8 +38,8 @@ func TestZippedTables(t *testing.T) {
 					cells = append(cells, ages.Age(c.LastTerminationState.Terminated.FinishedAt))
 				}
 				f.must(err)
-				line, err := serial.NewLine(cells, nil)
-				if !yield(serial.Row{Line: line, Object: body}, err) {
+				line, err := codec.NewTableRow(cells, nil)
+				if !yield(codec.Row{Cells: line, Object: body}, err) {
 					return
 				}
 			}
@@ -47,9 +47,9 @@ func TestZippedTables(t *testing.T) {
 	}
 	shown := func(now time.Time) (remade int) {
 		l := f.list(ListOptions{})
-		table := serial.Table{Kind: serial.TableKind("v1"), Meta: l.Meta(), Rows: rows.Make(l.Entries), Now: now}
+		table := codec.Table{Kind: codec.TableKind("v1"), Meta: l.Meta(), Rows: rows.Make(l.Entries), Now: now}
 		var want, zipped bytes.Buffer
-		f.must(serial.WriteTable(&want, serial.JSON, table))
+		f.must(codec.WriteTable(&want, codec.JSON, table))
 		made = 0
 		f.must(l.WriteZippedTable(&zipped, l.Entries, rows, table))
 		r, err := gzip.NewReader(&zipped)

@@ -71,8 +71,8 @@ func (c *Cache) compare(ctx context.Context) (difference, int64, error) {
 	if !c.Ready() {
 		return difference{}, 0, errors.New("the cache is not ready")
 	}
-	s, revision := c.snapshotNow()
-	r := storage.Range{Prefix: c.prefix, Revision: revision, Limit: loadPage}
+	s, revision := c.state.snapshotNow()
+	r := storage.Range{Prefix: c.keys.prefix, Revision: revision, Limit: loadPage}
 	cached := s.items.Iter()
 	defer cached.Release()
 	more := cached.First()
@@ -83,7 +83,7 @@ func (c *Cache) compare(ctx context.Context) (difference, int64, error) {
 		}
 		for i := range page.Items {
 			stored := &page.Items[i]
-			if c.broken.at(stored.Key) != nil {
+			if c.state.broken.at(stored.Key) != nil {
 				continue // which reads are told
 			}
 			switch {

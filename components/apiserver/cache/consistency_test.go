@@ -25,7 +25,7 @@ func TestCompare(t *testing.T) {
 	f.must(err)
 	_, err = f.store.Create(f.ctx, f.set.prefix+"others/a/x", []byte("?"), 0)
 	f.must(err)
-	for wait := time.Now().Add(time.Minute); f.pods.broken.at(f.pods.Key("a", "broken")) == nil &&
+	for wait := time.Now().Add(time.Minute); f.pods.state.broken.at(f.pods.Key("a", "broken")) == nil &&
 		time.Now().Before(wait); {
 		time.Sleep(time.Millisecond)
 	}
@@ -45,18 +45,18 @@ func TestCompare(t *testing.T) {
 		"cut off": {func(s *tree) { s.items.Delete(&Entry{Key: key(n - 1)}) },
 			difference{key: key(n - 1), stored: revisions[n-1]}},
 	} {
-		f.pods.mu.Lock()
-		right := f.pods.state.items
-		f.pods.state.items, f.pods.view = right.Copy(), nil
-		c.spoil(&f.pods.state)
-		f.pods.mu.Unlock()
+		f.pods.state.mu.Lock()
+		right := f.pods.state.objects.items
+		f.pods.state.objects.items, f.pods.state.objects.view = right.Copy(), nil
+		c.spoil(&f.pods.state.objects.tree)
+		f.pods.state.mu.Unlock()
 		got, _, err := f.pods.compare(f.ctx)
 		if err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, c.want)
 		}
-		f.pods.mu.Lock()
-		f.pods.state.items, f.pods.view = right, nil
-		f.pods.mu.Unlock()
+		f.pods.state.mu.Lock()
+		f.pods.state.objects.items, f.pods.state.objects.view = right, nil
+		f.pods.state.mu.Unlock()
 	}
 }
 
@@ -69,10 +69,10 @@ func TestInconsistency(t *testing.T) {
 	w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(f.set.Revision())})
 	f.must(err)
 	defer w.Close()
-	f.pods.mu.Lock()
-	f.pods.state.items.Delete(lost)
-	f.pods.view = nil
-	f.pods.mu.Unlock()
+	f.pods.state.mu.Lock()
+	f.pods.state.objects.items.Delete(lost)
+	f.pods.state.objects.view = nil
+	f.pods.state.mu.Unlock()
 	if n := len(f.list(ListOptions{}).Entries); n != 0 {
 		t.Fatalf("%d objects", n)
 	}
@@ -108,10 +108,10 @@ func TestHopelessInconsistency(t *testing.T) {
 	f := start(t, memory.New(nil), Config{NoChecks: true}) // but for the one below
 	lost := f.create("a", "lost", "")
 	f.list(ListOptions{})
-	f.pods.mu.Lock()
-	f.pods.state.items.Delete(lost)
-	f.pods.view = nil
-	f.pods.mu.Unlock()
+	f.pods.state.mu.Lock()
+	f.pods.state.objects.items.Delete(lost)
+	f.pods.state.objects.view = nil
+	f.pods.state.mu.Unlock()
 	f.pods.different = true
 	f.set.checkOne(f.ctx, f.pods)
 	if c := f.pods.Counts(); c.Different != 1 || c.Loads != 1 || !f.pods.different {

@@ -3,6 +3,8 @@ package cache
 import (
 	"sync/atomic"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Counts is what a cache has done since it was made.
@@ -75,7 +77,7 @@ type counts struct {
 	loads, loaded, initial                    atomic.Int64
 	consistent, failed, fellBack, fellFailing atomic.Int64
 	same, different, unchecked                atomic.Int64
-	behind, undecodable                       atomic.Int64
+	behind                                    atomic.Int64
 	bookmarks                                 int64 // that the set had when the cache was made
 	waits                                     waits
 	// by index, the last for none
@@ -94,7 +96,7 @@ func (c *Cache) Counts() Counts {
 	out := Counts{
 		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(),
 		Failed: c.counts.failed.Load(),
-		Behind: c.counts.behind.Load(), Undecodable: c.counts.undecodable.Load(),
+		Behind: c.counts.behind.Load(), Undecodable: c.codec.undecodable.Load(),
 		FellBack: c.counts.fellBack.Load(), FellFailing: c.counts.fellFailing.Load(),
 		Same: c.counts.same.Load(), Different: c.counts.different.Load(), Unchecked: c.counts.unchecked.Load(),
 		Initial: c.counts.initial.Load(), Lists: map[string]Lists{},
@@ -111,4 +113,15 @@ func (c *Cache) Counts() Counts {
 		}
 	}
 	return out
+}
+
+// instead counts a read of the store by a request that had waited for the cache in vain.
+func (c *counts) instead(of *behindError, err error) {
+	switch {
+	case !isTooLarge(of):
+	case err == nil, apierrors.IsNotFound(err):
+		c.fellBack.Add(1)
+	default:
+		c.fellFailing.Add(1)
+	}
 }

@@ -1,11 +1,6 @@
 package cache
 
-import (
-	"context"
-	"errors"
-
-	"quintet.dev/quintet/components/apiserver/storage"
-)
+import "context"
 
 // replaceable tells whether the objects lie in the store encrypted under keys that may be replaced while the server
 // runs.
@@ -20,17 +15,14 @@ func (c *Cache) readsFromStore() bool { return c.cacheDisabled && c.replaceable(
 // decrypted returns the newest of an object out of the store, as upstream does for all gets of the newest: whether the
 // key is still there that it was encrypted with is not to be known from the cache, which goes on to answer lists.
 func (c *Cache) decrypted(ctx context.Context, key string) (*Entry, error) {
-	kv, err := c.set.config.Store.Get(ctx, key)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, c.errNotFound(key)
-	case err != nil:
-		return nil, c.errStore(err, "get")
+	kv, err := c.stored.read(ctx, key)
+	if err != nil {
+		return nil, err
 	}
 	if e, ok := c.Peek(key); ok && e.Revision == kv.Revision && kv.Unreadable == nil {
 		return e, nil // whose encodings are shared
 	}
-	return c.current(&kv)
+	return c.stored.entry(&kv)
 }
 
 // Confirm fails if an object can't be read from the store any more, as its encryption key was lost. Where keys aren't

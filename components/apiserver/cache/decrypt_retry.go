@@ -16,7 +16,7 @@ const mendPause = 500 * time.Millisecond
 // may have got the missing key. It is called for reads that would fail otherwise, and does nothing shortly after
 // another attempt.
 func (c *Cache) retryDecrypt(ctx context.Context, prefix string) {
-	for key, revision := range c.broken.sealed(prefix, c.set.config.Clock.Now()) {
+	for key, revision := range c.state.broken.sealed(prefix, c.set.config.Clock.Now()) {
 		kv, err := c.set.config.Store.Get(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) || err == nil && kv.Revision != revision {
 			continue // of which the watch tells
@@ -24,25 +24,12 @@ func (c *Cache) retryDecrypt(ctx context.Context, prefix string) {
 		if err != nil {
 			return
 		}
-		e, err := c.decode(&kv)
+		e, err := c.codec.decode(&kv)
 		if err != nil {
 			return
 		}
-		c.putBack(e)
+		c.state.putBack(e)
 	}
-}
-
-// putBack takes an entry into the state that could not be read when it came. No watch has begun without it, or can be
-// resumed from an earlier revision.
-func (c *Cache) putBack(e *Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.loaded || !c.broken.mended(e.Key, e.Revision) {
-		return
-	}
-	c.state.items.Set(e)
-	c.enter(e)
-	c.view, c.kept = nil, nil
 }
 
 // sealed are the keys below a prefix whose values can't be decrypted, with their revisions, if it is time to try that
@@ -81,9 +68,9 @@ func (b *broken) mended(key string, revision int64) bool {
 // has come yet, though that was waited for. It is nil if PeekList does.
 func (c *Cache) Fault(ctx context.Context, namespace string) error {
 	if err := c.WaitReady(ctx); err != nil {
-		return c.errStore(err, "list")
+		return c.errs.store(err, "list")
 	}
-	prefix := c.scope(namespace)
+	prefix := c.keys.scope(namespace)
 	c.retryDecrypt(ctx, prefix)
-	return c.broken.below(prefix)
+	return c.state.broken.below(prefix)
 }

@@ -113,7 +113,7 @@ func TestWriteMends(t *testing.T) {
 	if now, err := f.pods.Get(f.ctx, e.Key, formatRevision(e.Revision)); err != nil || now != e {
 		t.Errorf("got %v, %v", now, err)
 	}
-	if err := f.pods.broken.at(e.Key); err != nil {
+	if err := f.pods.state.broken.at(e.Key); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,11 +1,23 @@
 package cache
 
-// registry is where watchers wait for events, each in the most selective bucket: at its key, at a value of an index, at
-// its namespace, or with those that see everything. So the watches of five thousand kubelets cost an event of one pod
-// no more than one of them.
-type registry struct {
+import (
+	"sync"
+
+	"k8s.io/utils/clock"
+)
+
+// indexedWatchers are where watchers wait for events, each in the most selective bucket: at its key, at a value of an
+// index, at its namespace, or with those that see everything. So the watches of five thousand kubelets cost an event of
+// one pod no more than one of them.
+type indexedWatchers struct {
+	keys   keyLayout
+	by     []index
+	clock  clock.Clock
+	mu     sync.Locker     // guards what follows: all methods are called with it held
+	closed <-chan struct{} // when the watchers have ended
+
 	all        bucket
-	keys       map[string]*bucket
+	atKey      map[string]*bucket
 	namespaces map[string]*bucket // by key prefix
 	values     []map[string]*bucket
 	asleep     []*bucket // have watchers that are to be woken
@@ -21,23 +33,26 @@ type bucket struct {
 type place struct {
 	bucket *bucket
 	index  int
-	within map[string]*bucket // nil for registry.all
+	within map[string]*bucket // nil for indexedWatchers.all
 	name   string
 }
 
-func (r *registry) init(indexes int) {
-	r.keys, r.namespaces = map[string]*bucket{}, map[string]*bucket{}
-	for range indexes {
+func newIndexedWatchers(keys keyLayout, by []index, clk clock.Clock, mu sync.Locker,
+	closed <-chan struct{}) indexedWatchers {
+	r := indexedWatchers{keys: keys, by: by, clock: clk, mu: mu, closed: closed,
+		atKey: map[string]*bucket{}, namespaces: map[string]*bucket{}}
+	for range by {
 		r.values = append(r.values, map[string]*bucket{})
 	}
+	return r
 }
 
-func (r *registry) add(c *Cache, w *Watcher) {
-	if key, ok := w.match.key(c, w.scope); ok {
-		w.slot = place{within: r.keys, name: key}
-	} else if i, value, ok := indexFor(c, &w.match); ok {
+func (r *indexedWatchers) add(w *Watcher) {
+	if key, ok := w.match.key(r.keys, w.scope); ok {
+		w.slot = place{within: r.atKey, name: key}
+	} else if i, value, ok := r.indexFor(&w.match); ok {
 		w.slot = place{within: r.values[i], name: value}
-	} else if w.match.prefix != c.prefix {
+	} else if w.match.prefix != r.keys.prefix {
 		w.slot = place{within: r.namespaces, name: w.match.prefix}
 	}
 	w.slot.bucket = &r.all
@@ -53,16 +68,16 @@ func (r *registry) add(c *Cache, w *Watcher) {
 	w.slot.bucket.watchers = append(w.slot.bucket.watchers, w)
 }
 
-func indexFor(c *Cache, m *matcher) (int, string, bool) {
-	for i := range c.indexed {
-		if value, ok := m.required(c.indexed[i].field); ok {
+func (r *indexedWatchers) indexFor(m *matcher) (int, string, bool) {
+	for i := range r.by {
+		if value, ok := m.required(r.by[i].field); ok {
 			return i, value, true
 		}
 	}
 	return 0, "", false
 }
 
-func (r *registry) remove(w *Watcher) {
+func (r *indexedWatchers) remove(w *Watcher) {
 	b := w.slot.bucket
 	if b == nil {
 		return
@@ -79,16 +94,16 @@ func (r *registry) remove(w *Watcher) {
 	w.slot = place{}
 }
 
-func (r *registry) each(f func(*bucket)) {
+func (r *indexedWatchers) each(f func(*bucket)) {
 	f(&r.all)
-	for _, m := range append([]map[string]*bucket{r.keys, r.namespaces}, r.values...) {
+	for _, m := range append([]map[string]*bucket{r.atKey, r.namespaces}, r.values...) {
 		for _, b := range m {
 			f(b)
 		}
 	}
 }
 
-func (r *registry) endAll(err error) {
+func (r *indexedWatchers) endAll(err error) {
 	r.each(func(b *bucket) {
 		for _, w := range b.watchers {
 			w.end(err)
@@ -97,28 +112,27 @@ func (r *registry) endAll(err error) {
 }
 
 // dispatch queues a change for the watchers it may concern, which are woken once those of its revision are all queued.
-// It is called with c.mu held, and never blocks.
-func (c *Cache) dispatch(now *change) {
-	r := &c.watchers
-	c.send(&r.all, now)
+// It never blocks.
+func (r *indexedWatchers) dispatch(now *change) {
+	r.send(&r.all, now)
 	key := now.key()
-	if b := r.keys[key]; b != nil {
-		c.send(b, now)
+	if b := r.atKey[key]; b != nil {
+		r.send(b, now)
 	}
 	if len(r.namespaces) > 0 {
-		namespace, _ := c.names(key)
-		if b := r.namespaces[c.scope(namespace)]; b != nil {
-			c.send(b, now)
+		namespace, _ := r.keys.names(key)
+		if b := r.namespaces[r.keys.scope(namespace)]; b != nil {
+			r.send(b, now)
 		}
 	}
 	for i, values := range r.values {
 		if len(values) > 0 {
-			c.dispatchIndexed(now, c.indexed[i], values)
+			r.dispatchIndexed(now, r.by[i], values)
 		}
 	}
 }
 
-func (c *Cache) dispatchIndexed(now *change, by index, values map[string]*bucket) {
+func (r *indexedWatchers) dispatchIndexed(now *change, by index, values map[string]*bucket) {
 	var is, was *bucket
 	if now.entry != nil {
 		is = values[by.value(now.entry.Object)]
@@ -127,10 +141,10 @@ func (c *Cache) dispatchIndexed(now *change, by index, values map[string]*bucket
 		was = values[by.value(now.prev.Object)]
 	}
 	if is != nil {
-		c.send(is, now)
+		r.send(is, now)
 	}
 	if was != nil && was != is {
-		c.send(was, now)
+		r.send(was, now)
 	}
 }
 
@@ -142,7 +156,7 @@ func (c *change) key() string {
 }
 
 // send queues a change for all watchers of a bucket that can see it and don't know it yet.
-func (c *Cache) send(b *bucket, now *change) {
+func (r *indexedWatchers) send(b *bucket, now *change) {
 	many := len(b.watchers) >= batchedFrom
 	for _, w := range b.watchers {
 		if now.revision <= w.after {
@@ -153,6 +167,6 @@ func (c *Cache) send(b *bucket, now *change) {
 		}
 	}
 	if len(b.asleep) > 0 {
-		c.watchers.asleep = append(c.watchers.asleep, b)
+		r.asleep = append(r.asleep, b)
 	}
 }

@@ -11,23 +11,23 @@ type users struct {
 }
 
 // Enter begins to use the cache, which goes on at least until Leave. It reports false if the cache has been removed.
-func (c *Cache) Enter() bool {
-	c.users.mu.Lock()
-	defer c.users.mu.Unlock()
-	if c.users.retired != nil && c.users.count == 0 {
+func (u *users) Enter() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.retired != nil && u.count == 0 {
 		return false
 	}
-	c.users.count++
+	u.count++
 	return true
 }
 
 // Leave ends what Enter began.
-func (c *Cache) Leave() {
-	c.users.mu.Lock()
-	c.users.count--
-	last := c.users.count == 0
-	retired := c.users.retired
-	c.users.mu.Unlock()
+func (u *users) Leave() {
+	u.mu.Lock()
+	u.count--
+	last := u.count == 0
+	retired := u.retired
+	u.mu.Unlock()
 	if last && retired != nil {
 		retired()
 	}

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Entry is one version of one object, shared by all its readers: nothing in it may be changed. Object is of the hub
@@ -122,19 +122,19 @@ func (e *Entry) form(v *api.Version) *form {
 // Shape is how much of an object a format shows.
 type Shape int
 
-// The shapes. Tables are made by serial.WriteTable from rows of lines and, if they are wanted, objects of one of the
+// The shapes. Tables are made by codec.WriteTable from rows of lines and, if they are wanted, objects of one of the
 // others. Only the lines of built-in kinds have a format, which is JSON.
 const (
 	Whole           Shape = iota
 	Metadata              // PartialObjectMetadata
 	MetadataV1beta1       // the same in meta.k8s.io/v1beta1
-	Line                  // serial.Line
+	TableRow              // codec.TableRow
 )
 
 // Format is one way to encode the objects of a kind. Formats come from Cache.Format and are compared by pointer.
 type Format struct {
 	Version *api.Version
-	Media   serial.MediaType
+	Media   codec.MediaType
 	Shape   Shape
 	// Kind is what an object says of itself in this format.
 	Kind schema.GroupVersionKind
@@ -145,7 +145,7 @@ type Format struct {
 	turn   atomic.Uint32             // of shared
 }
 
-// Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as
+// Encoded returns the body of the object in a format (see package codec), which must not be changed. It is kept, as
 // far as the budget goes: lists and watches want it again and again.
 func (e *Entry) Encoded(f *Format) ([]byte, error) { return e.encoded(f, true) }
 

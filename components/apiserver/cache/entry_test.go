@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -27,14 +27,14 @@ func TestEncodedOncePerFormat(t *testing.T) {
 	f := startMemory(t)
 	e := f.create("a", "x", "n1")
 	for _, c := range []struct {
-		media serial.MediaType
+		media codec.MediaType
 		shape Shape
 		want  string
 	}{
-		{serial.JSON, Whole, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
-		{serial.JSON, Metadata, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"`},
-		{serial.Protobuf, Whole, ""},
-		{serial.Protobuf, Metadata, ""},
+		{codec.JSON, Whole, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
+		{codec.JSON, Metadata, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"`},
+		{codec.Protobuf, Whole, ""},
+		{codec.Protobuf, Metadata, ""},
 	} {
 		format := f.pods.Format(corev1.SchemeGroupVersion, c.media, c.shape)
 		one, err := e.Encoded(format)
@@ -50,7 +50,7 @@ func TestEncodedOncePerFormat(t *testing.T) {
 // requested again is kept.
 func TestEncodedOnceIsForgotten(t *testing.T) {
 	f := startMemory(t)
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	alone, shared := f.create("a", "x", ""), f.create("a", "y", "")
 	for _, e := range []*Entry{alone, shared} {
 		body, err := e.EncodedOnce(format)
@@ -101,14 +101,14 @@ func TestSlowConversion(t *testing.T) {
 	var slow sync.WaitGroup
 	for range 2 {
 		slow.Go(func() {
-			if _, err := e.Encoded(formats[formatKey{v2, serial.JSON, Whole}]); err != nil {
+			if _, err := e.Encoded(formats[formatKey{v2, codec.JSON, Whole}]); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	<-asked
-	for _, format := range []formatKey{{v1, serial.JSON, Whole}, {v1, serial.CBOR, Whole},
-		{v1, serial.JSON, Metadata}} {
+	for _, format := range []formatKey{{v1, codec.JSON, Whole}, {v1, codec.CBOR, Whole},
+		{v1, codec.JSON, Metadata}} {
 		if _, err := e.Encoded(formats[format]); err != nil { // this never ends if it waits for the webhook
 			t.Error(err)
 		}
@@ -146,7 +146,7 @@ func TestFailedConversion(t *testing.T) {
 			for i := range 9 {
 				waiting.Go(func() {
 					var err error
-					switch media := []serial.MediaType{serial.JSON, serial.CBOR}; i % 3 {
+					switch media := []codec.MediaType{codec.JSON, codec.CBOR}; i % 3 {
 					case 2:
 						_, err = e.In(kind, &kind.Versions[1])
 					default:
@@ -204,7 +204,7 @@ func TestBrokenOffConversion(t *testing.T) {
 
 func TestBudgetIsKept(t *testing.T) {
 	f := start(t, memory.New(nil), Config{Encodings: 2000})
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	for i := range 50 {
 		_, err := f.create("a", fmt.Sprintf("p%02d", i), "").Encoded(format)
 		f.must(err)
@@ -224,15 +224,15 @@ func TestZippedLists(t *testing.T) {
 	for i := range 500 {
 		f.create("a", fmt.Sprintf("p%03d", i), "")
 	}
-	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+	for _, media := range []codec.MediaType{codec.JSON, codec.Protobuf} {
 		format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
 		for i := range 5 {
 			f.alter("a", fmt.Sprintf("p%03d", 100*i), func(p *corev1.Pod) { p.Generation++ })
 			l := f.list(ListOptions{})
-			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(),
+			out := codec.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(),
 				Items: l.Bodies(format)}
 			var want, zipped bytes.Buffer
-			f.must(serial.WriteList(&want, media, out))
+			f.must(codec.WriteList(&want, media, out))
 			f.must(l.WriteZipped(&zipped, format, out))
 			r, err := gzip.NewReader(&zipped)
 			f.must(err)

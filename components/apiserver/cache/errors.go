@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -39,15 +40,6 @@ func errPlain(err error) error {
 }
 
 func errExpired(why string) error { return apierrors.NewResourceExpired(why) }
-
-// errForgotten answers a watch from a revision that the history no longer reaches back to. Upstream's store has other
-// words than its caches.
-func (c *Cache) errForgotten(wanted int64) error {
-	if c.cacheDisabled {
-		return errExpired("The resourceVersion for the provided watch is too old.")
-	}
-	return errExpired(fmt.Sprintf("too old resource version: %d (%d)", wanted, c.history.start))
-}
 
 // errTooLarge is upstream's answer to a resource version that doesn't come to be in time: clients know it by its cause.
 func errTooLarge(wanted, current int64) error {
@@ -80,20 +72,11 @@ var ErrUntold error = &apierrors.StatusError{ErrStatus: metav1.Status{
 // a watch.
 var ErrBehind = errExpired("the watcher has left too many events lying")
 
-func (c *Cache) errClosed() error {
-	return &ClosedError{apierrors.NewServiceUnavailable("the server stops, or no longer serves " + c.resource.String())}
-}
-
 // ClosedError is the answer of a cache from which nothing more will come. Err is of the API.
 type ClosedError struct{ Err error }
 
 func (e *ClosedError) Error() string { return e.Err.Error() }
 func (e *ClosedError) Unwrap() error { return e.Err }
-
-func (c *Cache) errNotFound(key string) error {
-	_, name := c.names(key)
-	return apierrors.NewNotFound(c.resource, name)
-}
 
 // OutcomeUnknownError is a write that the store has not answered: it may have happened. It is answered as Err, which is
 // of the API.
@@ -108,8 +91,23 @@ type TooLargeError struct{ Err error }
 func (e *TooLargeError) Error() string { return e.Err.Error() }
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
-// errWrite makes a status error of a write that failed in the store.
-func (c *Cache) errWrite(err error, verb string) error {
+// statusErrors answer for a resource what its store says.
+type statusErrors struct {
+	resource schema.GroupResource
+	keys     keyLayout
+}
+
+func (e statusErrors) closed() error {
+	return &ClosedError{apierrors.NewServiceUnavailable("the server stops, or no longer serves " + e.resource.String())}
+}
+
+func (e statusErrors) notFound(key string) error {
+	_, name := e.keys.names(key)
+	return apierrors.NewNotFound(e.resource, name)
+}
+
+// write makes a status error of a write that failed in the store.
+func (e statusErrors) write(err error, verb string) error {
 	var large *storage.TooLargeError
 	var unsealed *storage.UnsealedError
 	switch {
@@ -120,11 +118,11 @@ func (c *Cache) errWrite(err error, verb string) error {
 	case errors.As(err, &large):
 		return &TooLargeError{errPlain(err)}
 	}
-	return &OutcomeUnknownError{c.errStore(err, verb)}
+	return &OutcomeUnknownError{e.store(err, verb)}
 }
 
-// errStore makes a status error of a failure of the store.
-func (c *Cache) errStore(err error, verb string) error {
+// store makes a status error of a failure of the store.
+func (e statusErrors) store(err error, verb string) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -134,11 +132,11 @@ func (c *Cache) errStore(err error, verb string) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	case errors.Is(err, context.Canceled):
-		return apierrors.NewServerTimeout(c.resource, verb, 0)
+		return apierrors.NewServerTimeout(e.resource, verb, 0)
 	case errors.Is(err, errWentBack):
 		return apierrors.NewServiceUnavailable(err.Error())
 	case errors.Is(err, storage.ErrClosed):
-		return c.errClosed()
+		return e.closed()
 	}
 	return errPlain(err)
 }

@@ -37,7 +37,7 @@ func TestStoreFailures(t *testing.T) {
 	}
 	ended, cancel := context.WithTimeout(f.ctx, 0)
 	defer cancel()
-	if err := f.pods.errWrite(ended.Err(), "create"); !apierrors.IsTimeout(err) {
+	if err := f.pods.errs.write(ended.Err(), "create"); !apierrors.IsTimeout(err) {
 		t.Errorf("no answer in time: %v", err)
 	}
 }

@@ -219,7 +219,7 @@ func (m *mirror) compare() {
 	if !m.equal() {
 		m.Errorf("the mirror of %q %q differs from the cache", m.namespace, m.field)
 	}
-	page, err := m.store.List(m.ctx, storage.Range{Prefix: m.pods.prefix})
+	page, err := m.store.List(m.ctx, storage.Range{Prefix: m.pods.keys.prefix})
 	m.must(err)
 	l := m.list(ListOptions{})
 	if len(page.Items) != len(l.Entries) {
@@ -264,7 +264,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	row := podKind()
 	row.Resource, row.Prefix = "others", "group/others"
 	key := "/registry/group/others/a/x"
-	value, err := f.pods.stored.Encode(pod("a", "x", ""))
+	value, err := f.pods.codec.stored.Encode(pod("a", "x", ""))
 	f.must(err)
 	_, err = f.store.Create(f.ctx, key, value, 0)
 	f.must(err)

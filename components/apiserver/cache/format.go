@@ -7,21 +7,21 @@ import (
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 type formatKey struct {
 	version schema.GroupVersion
-	media   serial.MediaType
+	media   codec.MediaType
 	shape   Shape
 }
 
 // Format returns the format of a served version. YAML shares the bodies of JSON. It panics if the kind doesn't have the
 // version.
-func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shape Shape) *Format {
-	if media == serial.YAML {
-		media = serial.JSON
+func (c *Cache) Format(version schema.GroupVersion, media codec.MediaType, shape Shape) *Format {
+	if media == codec.YAML {
+		media = codec.JSON
 	}
 	f, ok := c.formats[formatKey{version, media, shape}]
 	if !ok {
@@ -31,12 +31,12 @@ func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shap
 }
 
 func makeFormats(kind *api.Kind, budget *budget) map[formatKey]*Format {
-	media, shapes := []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR},
+	media, shapes := []codec.MediaType{codec.JSON, codec.Protobuf, codec.CBOR},
 		[]Shape{Whole, Metadata, MetadataV1beta1}
 	n := len(kind.Versions) * len(media) * len(shapes)
 	formats, made := make(map[formatKey]*Format, n+len(kind.Versions)), make([]Format, 0, n)
 	// of the hub's object, whatever the version
-	line := &Format{of: kind, Media: serial.JSON, Shape: Line, budget: budget}
+	line := &Format{of: kind, Media: codec.JSON, Shape: TableRow, budget: budget}
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
 		for _, media := range media {
@@ -53,7 +53,7 @@ func makeFormats(kind *api.Kind, budget *budget) map[formatKey]*Format {
 			}
 		}
 		if kind.Custom == nil {
-			formats[formatKey{v.GroupVersion, serial.JSON, Line}] = line
+			formats[formatKey{v.GroupVersion, codec.JSON, TableRow}] = line
 		}
 	}
 	return formats
@@ -63,7 +63,7 @@ func makeFormats(kind *api.Kind, budget *budget) map[formatKey]*Format {
 func (f *Format) Encode(obj api.Object) ([]byte, error) { return f.encode(&Entry{Object: obj}) }
 
 func (f *Format) encode(e *Entry) ([]byte, error) {
-	if f.Shape == Line {
+	if f.Shape == TableRow {
 		return f.line(e.Object)
 	}
 	obj := e.Object
@@ -74,9 +74,9 @@ func (f *Format) encode(e *Entry) ([]byte, error) {
 		}
 	}
 	if f.Shape != Whole {
-		return serial.Body(f.of.Metadata(obj), f.Kind, f.Media)
+		return codec.Body(f.of.Metadata(obj), f.Kind, f.Media)
 	}
-	return serial.Body(obj, f.Kind, f.Media)
+	return codec.Body(obj, f.Kind, f.Media)
 }
 
 func (f *Format) line(obj api.Object) ([]byte, error) {
@@ -84,5 +84,5 @@ func (f *Format) line(obj api.Object) ([]byte, error) {
 	if f.of.RowConditions != nil {
 		conditions = f.of.RowConditions(obj)
 	}
-	return serial.NewLine(f.of.Row(obj), conditions)
+	return codec.NewTableRow(f.of.Row(obj), conditions)
 }

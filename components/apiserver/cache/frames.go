@@ -3,7 +3,7 @@ package cache
 import (
 	"slices"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // Frames are events as they are sent. Those of the cache are shared: they must not be changed.
@@ -73,7 +73,7 @@ func (f *Frames) append(format *Format, events []Event) error {
 		if err != nil {
 			return err
 		}
-		f.Bytes = serial.AppendWatchEvent(f.Bytes, format.Media, string(e.Type), format.Kind, body)
+		f.Bytes = codec.AppendWatchEvent(f.Bytes, format.Media, string(e.Type), format.Kind, body)
 		f.Ends = append(f.Ends, len(f.Bytes))
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -29,7 +29,7 @@ func TestFrames(t *testing.T) {
 	for range batchedFrom {
 		many = append(many, watch(Predicate{}))
 	}
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	var mine Frames
 	framed := func(w *Watcher) *Frames {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestFrames(t *testing.T) {
 			t.Errorf("alone: %s, among many: %s", own.Bytes, shared.Bytes)
 		}
 	}
-	if f.pods.Format(corev1.SchemeGroupVersion, serial.Protobuf, Whole).turn.Load() != 0 {
+	if f.pods.Format(corev1.SchemeGroupVersion, codec.Protobuf, Whole).turn.Load() != 0 {
 		t.Error("somebody has asked for protobuf")
 	}
 }
@@ -72,7 +72,7 @@ func TestLargeFrames(t *testing.T) {
 	defer w.Close()
 	events, err := w.Next(f.ctx)
 	f.must(err)
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	for _, w.batched = range []bool{false, true} {
 		var own Frames
 		frames, err := w.Frame(format, events, &own)

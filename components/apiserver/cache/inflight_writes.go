@@ -3,11 +3,53 @@ package cache
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
+
+// ownWrites are the writes of this process to a cache. A write that is done is in the cache before Set.Revision is that
+// of the write: until then it is pending.
+type ownWrites struct {
+	set     *Set
+	pending pendingWrites
+	puts    atomic.Int64 // objects that were written here
+	newest  atomic.Int64 // revision of the newest write that was done here
+}
+
+// unshared is how many objects of a kind are written before what is alike in them is looked for: in so few it doesn't
+// pay, and a new cluster starts with no more.
+const unshared = 100
+
+// put writes, and makes the entry that the watch will bring too.
+func (o *ownWrites) put(key string, obj api.Object, value []byte, write func() (int64, error)) (*Entry, error) {
+	if o.puts.Add(1) > unshared {
+		o.set.parts.Share(obj)
+	}
+	f := o.pending.begin(key, obj, value)
+	before := o.set.Revision()
+	revision, err := write()
+	if err != nil {
+		o.pending.end(key, f)
+		return nil, err
+	}
+	o.wrote(revision, before)
+	e := f.complete(key, revision)
+	if o.set.Revision() >= revision {
+		o.pending.end(key, f)
+	}
+	return e, nil
+}
+
+// wrote notes the revision of a write that is done, before which the caches had reached another.
+func (o *ownWrites) wrote(revision, before int64) {
+	for last := o.newest.Load(); last < revision && !o.newest.CompareAndSwap(last, revision); {
+		last = o.newest.Load()
+	}
+	o.set.wrote(revision, before)
+}
 
 // pendingWrites are the writes of this process whose watch events have not come yet. The event of such a write needn't
 // be decoded: it gets the writer's entry, and with it the encodings.
@@ -87,7 +129,7 @@ func (f *pendingWrite) complete(key string, revision int64) *Entry {
 	}
 	obj := f.obj
 	if f.entry != nil {
-		obj = serial.ShallowCopy(obj)
+		obj = codec.ShallowCopy(obj)
 	}
 	obj.SetResourceVersion(formatRevision(revision))
 	e := &Entry{Key: key, Revision: revision, Object: obj, sum: sumOf(f.value), size: len(f.value)}

@@ -10,10 +10,10 @@ import (
 // in progress are.
 func TestFlightsSettle(t *testing.T) {
 	f := startMemory(t)
-	fs := &f.pods.pendingWrites
+	fs := &f.pods.ownWrites.pending
 	fs.begin("/registry/pods/a/done", pod("a", "done", ""), []byte("done")).complete("/registry/pods/a/done", 7)
 	fs.begin("/registry/pods/a/new", pod("a", "new", ""), []byte("new"))
-	f.pods.install(nil, f.set.Revision())
+	f.pods.state.install(nil, f.set.Revision())
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if len(fs.byKey) != 1 || fs.byKey["/registry/pods/a/new"] == nil {
@@ -42,7 +42,7 @@ func TestLanded(t *testing.T) {
 		}
 	}
 	f.pods.set.timeout = time.Millisecond
-	f.pods.written.Store(1 << 40) // as in a store that went back
+	f.pods.ownWrites.newest.Store(1 << 40) // as in a store that went back
 	if !f.pods.WaitForOwnWrites(f.ctx) || f.pods.WaitForOwnWrites(f.ctx) {
 		t.Error("not waited once")
 	}

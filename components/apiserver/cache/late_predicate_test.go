@@ -201,8 +201,8 @@ func TestSelectionFails(t *testing.T) {
 	if _, err := w.cache.List(w.ctx, ListOptions{Predicate: w.ofLength("3")}); !errors.Is(err, fault) {
 		t.Errorf("list: %v", err)
 	}
-	if _, err := w.cache.pageFromStore(w.ctx, first.Revision, ListOptions{}, w.cache.matcher("", w.ofLength("3")),
-		w.cache.prefix); !errors.Is(err, fault) {
+	m := newMatcher(w.cache.kind, w.cache.keys, "", w.ofLength("3"))
+	if _, err := w.cache.pageFromStore(w.ctx, first.Revision, ListOptions{}, m, m.prefix); !errors.Is(err, fault) {
 		t.Errorf("list of the past: %v", err)
 	}
 }

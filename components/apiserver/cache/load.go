@@ -24,7 +24,7 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 		s.mu.Unlock()
 
 		for _, c := range caches {
-			c.broken.begin()
+			c.state.broken.begin()
 		}
 		pages, revision, err := s.list(ctx, s.prefix, func(key string) []*Cache { return r.of(key[len(s.prefix):]) })
 		if err != nil {
@@ -45,7 +45,7 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 			s.past.Store(0) // it was of a store that went back
 		}
 		for _, c := range caches {
-			c.install(contents[c], revision)
+			c.state.install(contents[c], revision)
 		}
 		return revision, nil
 	}
@@ -65,14 +65,14 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 	defer cancel()
 	s.work.Go(func() {
 		select {
-		case <-c.closed:
+		case <-c.state.closed:
 			cancel()
 		case <-ctx.Done():
 		}
 	})
 	for ctx.Err() == nil {
-		c.broken.begin()
-		pages, revision, err := s.list(ctx, c.prefix, func(string) []*Cache { return []*Cache{c} })
+		c.state.broken.begin()
+		pages, revision, err := s.list(ctx, c.keys.prefix, func(string) []*Cache { return []*Cache{c} })
 		if ctx.Err() != nil {
 			return
 		}
@@ -87,7 +87,7 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 				content = append(content, f.entry)
 			}
 		}
-		c.installFirst(content, revision)
+		c.state.installFirst(content, revision)
 		return
 	}
 }
@@ -117,7 +117,7 @@ func (s *Set) list(ctx context.Context, prefix string, owners func(key string) [
 			*out = make([]found, 0, len(page.Items))
 			for i := range page.Items {
 				for _, c := range owners(page.Items[i].Key) {
-					if e := c.read(&page.Items[i]); e != nil {
+					if e := c.state.read(&page.Items[i]); e != nil {
 						*out = append(*out, found{e, c})
 					}
 				}

@@ -39,7 +39,7 @@ func TestAddedWhileLoading(t *testing.T) {
 		if err := pods.WaitReady(t.Context()); err != nil {
 			t.Error(err)
 		}
-		_, value, err := pods.encode(pod("a", "x", ""))
+		_, value, err := pods.codec.encode(pod("a", "x", ""))
 		if err == nil {
 			_, err = store.Create(t.Context(), pods.Key("a", "x"), value, 0)
 		}

@@ -24,19 +24,19 @@ type fieldTest struct {
 	not   bool
 }
 
-func (c *Cache) matcher(namespace string, p Predicate) matcher {
-	m := matcher{prefix: c.scope(namespace)}
+func newMatcher(kind *api.Kind, keys keyLayout, namespace string, p Predicate) matcher {
+	m := matcher{prefix: keys.scope(namespace)}
 	if p.Label != nil && !p.Label.Empty() {
 		m.label = p.Label
 	}
 	if p.Field != nil && !p.Field.Empty() {
 		for _, r := range p.Field.Requirements() {
 			m.fields = append(m.fields, fieldTest{
-				field: r.Field, value: fieldOf(c.kind, r.Field), want: r.Value, not: r.Operator == selection.NotEquals,
+				field: r.Field, value: fieldOf(kind, r.Field), want: r.Value, not: r.Operator == selection.NotEquals,
 			})
 		}
 	}
-	m.putOff(c.kind, p.In)
+	m.putOff(kind, p.In)
 	return m
 }
 
@@ -105,29 +105,29 @@ func (m *matcher) required(field string) (string, bool) {
 }
 
 // narrowed is the prefix of the keys that can match at all.
-func (c *Cache) narrowed(namespace string, m *matcher) string {
-	if namespace != "" || !c.kind.Namespaced {
+func (m *matcher) narrowed(keys keyLayout, namespace string) string {
+	if namespace != "" || !keys.namespaced {
 		return m.prefix
 	}
 	if only, ok := m.required("metadata.namespace"); ok {
-		return c.scope(only)
+		return keys.scope(only)
 	}
 	return m.prefix
 }
 
 // key returns the only key that can match, if the matcher names an object.
-func (m *matcher) key(c *Cache, namespace string) (string, bool) {
+func (m *matcher) key(keys keyLayout, namespace string) (string, bool) {
 	name, ok := m.required("metadata.name")
 	if !ok {
 		return "", false
 	}
-	if !c.kind.Namespaced {
-		return c.Key("", name), true
+	if !keys.namespaced {
+		return keys.key("", name), true
 	}
 	if namespace == "" {
 		if namespace, ok = m.required("metadata.namespace"); !ok {
 			return "", false
 		}
 	}
-	return c.Key(namespace, name), true
+	return keys.key(namespace, name), true
 }

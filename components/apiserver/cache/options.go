@@ -52,7 +52,7 @@ func (l *List) Meta() metav1.ListMeta {
 	return m
 }
 
-// Bodies returns the encoded entries, for serial.List.
+// Bodies returns the encoded entries, for codec.List.
 func (l *List) Bodies(f *Format) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for _, e := range l.Entries {

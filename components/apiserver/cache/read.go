@@ -20,10 +20,10 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	if resourceVersion == "" && c.replaceable() {
 		return c.decrypted(ctx, key)
 	}
-	err := c.freshenGet(ctx, resourceVersion)
+	err := c.fresh.waitForGet(ctx, resourceVersion)
 	if behind, ok := isBehind(err); ok {
-		e, err := c.live(ctx, key)
-		c.instead(behind, err)
+		e, err := c.stored.get(ctx, key)
+		c.counts.instead(behind, err)
 		return e, err
 	}
 	if err != nil {
@@ -35,14 +35,14 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	if e, ok := c.Peek(key); ok {
 		return e, nil
 	}
-	if err := c.broken.at(key); err != nil {
+	if err := c.state.broken.at(key); err != nil {
 		c.retryDecrypt(ctx, key)
 		if e, ok := c.Peek(key); ok {
 			return e, nil
 		}
 		return nil, err
 	}
-	return nil, c.errNotFound(key)
+	return nil, c.errs.notFound(key)
 }
 
 // List returns the objects that the options choose, with the meaning of resourceVersion, resourceVersionMatch, limit
@@ -51,7 +51,7 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	ctx, span := tracing.Part(ctx, "cacher.GetList")
 	defer span.End()
-	m := c.matcher(o.Namespace, o.Predicate)
+	m := newMatcher(c.kind, c.keys, o.Namespace, o.Predicate)
 	o.Limit = max(o.Limit, 0)
 	if o.Continue != "" {
 		return c.listOn(ctx, o, m)
@@ -61,10 +61,10 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 		if err != nil {
 			return nil, errInvalid(err)
 		}
-		_, one := m.key(c, o.Namespace)
+		_, one := m.key(c.keys, o.Namespace)
 		switch {
 		case exact(o, revision) && one:
-			err := c.catchUp(ctx, revision, c.set.timeout)
+			err := c.fresh.catchUp(ctx, revision, c.set.timeout)
 			if o.ResourceVersionMatch == "" { // a get by name returns the newest state
 				return c.listNow(ctx, o, m, m.prefix, err)
 			}
@@ -79,14 +79,14 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	if o.ResourceVersion == "0" && !c.cacheDisabled {
 		o.Limit = 0 // as upstream: what is at hand is given whole
 	}
-	return c.listNow(ctx, o, m, m.prefix, c.waitUntilFresh(ctx, o.ResourceVersion))
+	return c.listNow(ctx, o, m, m.prefix, c.fresh.waitUntilFresh(ctx, o.ResourceVersion))
 }
 
 // listNow lists what there is in the cache after freshening it, or in the store if the cache has fallen behind that.
 func (c *Cache) listNow(ctx context.Context, o ListOptions, m matcher, from string, freshened error) (*List, error) {
 	if behind, ok := isBehind(freshened); ok {
 		l, err := c.pageFromStore(ctx, behind.revision, o, m, from)
-		c.instead(behind, err)
+		c.counts.instead(behind, err)
 		return l, err
 	}
 	if freshened != nil {
@@ -96,8 +96,8 @@ func (c *Cache) listNow(ctx context.Context, o ListOptions, m matcher, from stri
 		return c.pageFromStore(ctx, c.set.Revision(), o, m, from)
 	}
 	c.retryDecrypt(ctx, m.prefix)
-	s, revision := c.snapshotNow()
-	if err := c.broken.below(m.prefix); err != nil {
+	s, revision := c.state.snapshotNow()
+	if err := c.state.broken.below(m.prefix); err != nil {
 		return nil, err
 	}
 	return c.page(s, revision, o, m, from)
@@ -127,7 +127,7 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 		return l, err
 	}
 	// A negative revision is the token for the inconsistent rest of a list.
-	return c.listNow(ctx, o, m, t.from, c.waitUntilFresh(ctx, ""))
+	return c.listNow(ctx, o, m, t.from, c.fresh.waitUntilFresh(ctx, ""))
 }
 
 // listAt lists at an exact revision, from a kept state or else from the store.
@@ -137,11 +137,11 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 	}
 	var late error
 	if !c.set.progressUnsupported() {
-		if late = c.waitUntilFresh(ctx, formatRevision(revision)); late != nil && !isTooLarge(late) {
+		if late = c.fresh.waitUntilFresh(ctx, formatRevision(revision)); late != nil && !isTooLarge(late) {
 			return nil, late
 		}
 	}
-	if s := c.snapshotAt(revision); s != nil && !c.readsFromStore() && c.broken.below(m.prefix) == nil {
+	if s := c.state.snapshotAt(revision); s != nil && !c.readsFromStore() && c.state.broken.below(m.prefix) == nil {
 		return c.page(s, revision, o, m, from)
 	}
 	l, err := c.pageFromStore(ctx, revision, o, m, from)
@@ -161,8 +161,8 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	more := false
 	fetched := 0
 	var fault error
-	within := c.narrowed(o.Namespace, &m)
-	index := c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
+	within := m.narrowed(c.keys, o.Namespace)
+	index := s.walk(c.keys, o.Namespace, &m, from, func(e *Entry) bool {
 		if !strings.HasPrefix(e.Key, within) {
 			return true
 		}
@@ -184,38 +184,13 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	}
 	c.counts.list(index, fetched, len(l.Entries))
 	if more {
-		c.keep(s)
+		c.state.keep(s)
 		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, !c.cacheDisabled, revision)
 		if m.all() {
 			l.Remaining = &rest
 		}
 	}
 	return l, nil
-}
-
-// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is. It returns
-// the number of the index that this was, beyond all if it was none.
-func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yield func(*Entry) bool) int {
-	if key, ok := m.key(c, namespace); ok {
-		if e, ok := s.items.Get(&Entry{Key: key}); ok && key >= from {
-			yield(e)
-		}
-		return len(c.indexed)
-	}
-	for i := range c.indexed {
-		want, ok := m.required(c.indexed[i].field)
-		if !ok {
-			continue
-		}
-		s.indexes[i].Ascend(indexed{want, &Entry{Key: from}}, func(x indexed) bool {
-			return x.value == want && strings.HasPrefix(x.entry.Key, m.prefix) && yield(x.entry)
-		})
-		return i
-	}
-	s.items.Ascend(&Entry{Key: from}, func(e *Entry) bool {
-		return strings.HasPrefix(e.Key, m.prefix) && yield(e)
-	})
-	return len(c.indexed)
 }
 
 // errCompacted tells that a revision has been compacted.
@@ -230,8 +205,8 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 	ctx, span := tracing.Part(ctx, "List(recursive=true) etcd3")
 	defer span.End()
 	l := &List{Revision: revision}
-	remembered := c.remembers(revision)
-	within := c.narrowed(o.Namespace, &m)
+	remembered := c.state.remembers(revision)
+	within := m.narrowed(c.keys, o.Namespace)
 	r := storage.Range{Prefix: within, From: max(from, within), Revision: revision, Limit: storePage}
 	for {
 		page, err := c.set.config.Store.List(ctx, r)
@@ -242,7 +217,7 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 			return nil, errBeyond(revision, c.set.Revision())
 		}
 		if err != nil {
-			return nil, c.errStore(err, "list")
+			return nil, c.errs.store(err, "list")
 		}
 		for i := range page.Items {
 			if o.Limit > 0 && int64(len(l.Entries)) == o.Limit {
@@ -252,7 +227,7 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 				}
 				return l, nil
 			}
-			e, err := c.decode(&page.Items[i])
+			e, err := c.codec.decode(&page.Items[i])
 			if err != nil {
 				return nil, errListed(page.Items[i].Key, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // change is one event of a resource: entry is nil when it was deleted, prev when it was created.
@@ -27,7 +27,7 @@ func (c *change) lost() *Entry {
 
 // atRevision shows an entry at another revision. The copy shares all but the struct that holds the resource version.
 func atRevision(e *Entry, revision int64) *Entry {
-	obj := serial.ShallowCopy(e.Object)
+	obj := codec.ShallowCopy(e.Object)
 	obj.SetResourceVersion(formatRevision(revision))
 	return &Entry{Key: e.Key, Revision: revision, Object: obj}
 }

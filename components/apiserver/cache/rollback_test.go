@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -79,7 +79,7 @@ func TestRestoredStore(t *testing.T) {
 
 			backup := memory.NewAt(clock.RealClock{}, 10)
 			early := pod("a", "early", "")
-			_, value, err := f.pods.encode(early)
+			_, value, err := f.pods.codec.encode(early)
 			f.must(err)
 			_, err = backup.Create(f.ctx, f.pods.Key("a", "early"), value, 0)
 			f.must(err)
@@ -159,17 +159,17 @@ func TestRestoredStoreZipped(t *testing.T) {
 	for i := range runsFrom {
 		name := fmt.Sprintf("p%03d", i)
 		f.create("a", name, "before")
-		_, value, err := f.pods.encode(pod("a", name, "after"))
+		_, value, err := f.pods.codec.encode(pod("a", name, "after"))
 		f.must(err)
 		_, err = backup.Create(f.ctx, f.pods.Key("a", name), value, 0)
 		f.must(err)
 	}
 	f.create("b", "late", "before")
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	format := f.pods.Format(corev1.SchemeGroupVersion, codec.JSON, Whole)
 	zipped := func() string {
 		var out bytes.Buffer
 		f.must(f.list(ListOptions{Namespace: "a"}).WriteZipped(&out, format,
-			serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
+			codec.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind}))
 		r, err := gzip.NewReader(&out)
 		f.must(err)
 		text, err := io.ReadAll(r)
@@ -198,7 +198,7 @@ func TestRevisionOfRestoredState(t *testing.T) {
 	const before, restored = 1000, 10
 	f := startMemory(t)
 	f.set.reached.advance(before)
-	f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}}, before)
+	f.pods.state.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}}, before)
 	var filling sync.WaitGroup
 	defer filling.Wait()
 	over := make(chan struct{})
@@ -212,8 +212,8 @@ func TestRevisionOfRestoredState(t *testing.T) {
 			}
 			f.pods.Stats() // behind readers, who have looked what is reached
 			f.set.reached.withdraw(restored)
-			f.pods.install(nil, restored)
-			f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}},
+			f.pods.state.install(nil, restored)
+			f.pods.state.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}},
 				before)
 			f.set.reached.advance(before)
 		}
@@ -223,7 +223,7 @@ func TestRevisionOfRestoredState(t *testing.T) {
 	for range 8 { // who stand in line for the cache while it is filled
 		readers.Go(func() {
 			for range 5_000 {
-				if s, revision := f.pods.snapshotNow(); s.items.Len() == 0 && revision >= before {
+				if s, revision := f.pods.state.snapshotNow(); s.items.Len() == 0 && revision >= before {
 					t.Errorf("what was there at %d is said to be of %d", s.from, revision)
 					return
 				}
@@ -254,12 +254,12 @@ func TestOfFormerWatch(t *testing.T) {
 	f := startMemory(t)
 	c := newCache(f.set, podKind())
 	put := func(name string, revision int64) {
-		_, value, err := c.encode(pod("a", name, ""))
+		_, value, err := c.codec.encode(pod("a", name, ""))
 		f.must(err)
-		c.apply(storage.Event{KeyValue: storage.KeyValue{Key: c.Key("a", name), Value: value, Revision: revision}})
+		c.state.apply(storage.Event{KeyValue: storage.KeyValue{Key: c.Key("a", name), Value: value, Revision: revision}})
 	}
 	put("late", 1000)
-	c.install(nil, 10)
+	c.state.install(nil, 10)
 	put("next", 11)
 	c.PeekList("", func(e *Entry) bool {
 		if e.Object.GetName() != "next" {

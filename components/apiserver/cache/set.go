@@ -141,7 +141,7 @@ func (s *Set) Add(kind *api.Kind) *Cache {
 func (s *Set) Unstored(kind *api.Kind) *Cache { return newCache(s, kind) }
 
 // Remove ends all watches of a resource and forgets it, once the requests that use the cache have left it.
-func (s *Set) Remove(c *Cache) { c.users.retire(func() { s.drop(c) }) }
+func (s *Set) Remove(c *Cache) { c.retire(func() { s.drop(c) }) }
 
 func (s *Set) drop(c *Cache) {
 	isIt := func(other *Cache) bool { return other == c }
@@ -154,7 +154,7 @@ func (s *Set) drop(c *Cache) {
 		}
 	})
 	s.caches = slices.DeleteFunc(slices.Clone(s.caches), isIt)
-	c.close()
+	c.state.close()
 }
 
 func (s *Set) changeRoutes(change func(routes)) {
@@ -231,7 +231,7 @@ func (s *Set) forget(ctx context.Context) {
 			caches := s.caches
 			s.mu.Unlock()
 			for _, c := range caches {
-				c.forget(now)
+				c.state.forget(now)
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (s *Set) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.caches {
-		c.close()
+		c.state.close()
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *Set) apply(batch []storage.Event) {
 func (s *Set) applyAt(r routes, events []storage.Event) {
 	if e := &events[0]; len(events) == 1 && e.Type != storage.Progress {
 		for _, c := range r.of(e.Key[len(s.prefix):]) {
-			c.apply(*e)
+			c.state.apply(*e)
 		}
 		return
 	}
@@ -306,7 +306,7 @@ func (s *Set) applyAt(r routes, events []storage.Event) {
 		}
 	}
 	for c, own := range of {
-		c.apply(own...)
+		c.state.apply(own...)
 	}
 }
 

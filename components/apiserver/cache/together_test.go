@@ -21,7 +21,7 @@ func TestOneRevision(t *testing.T) {
 	var batch []storage.Event
 	for _, name := range []string{"a/x", "a/y", "b/z"} {
 		batch = append(batch, storage.Event{Type: storage.Delete,
-			KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Revision: last.Revision + 1}})
+			KeyValue: storage.KeyValue{Key: f.pods.keys.prefix + name, Revision: last.Revision + 1}})
 	}
 	f.set.apply(batch)
 	f.pods.PeekList("", func(e *Entry) bool {
@@ -83,13 +83,13 @@ func TestBookmarksOfOneRevision(t *testing.T) {
 	marked, waiting := watch(), watch()
 	read(marked.bookmark)
 	read(func() ([]Event, error) { return waiting.Next(f.ctx) })
-	_, value, err := f.pods.encode(pod("a", "x", "n1"))
+	_, value, err := f.pods.codec.encode(pod("a", "x", "n1"))
 	f.must(err)
 	for i := range int64(rounds) {
 		var batch []storage.Event
 		for _, name := range []string{"a/x", "a/y"} {
 			batch = append(batch, storage.Event{
-				KeyValue: storage.KeyValue{Key: f.pods.prefix + name, Value: value, Revision: first.Revision + 1 + i}})
+				KeyValue: storage.KeyValue{Key: f.pods.keys.prefix + name, Value: value, Revision: first.Revision + 1 + i}})
 		}
 		f.set.apply(batch)
 	}

@@ -82,7 +82,7 @@ func TestUnreadableValues(t *testing.T) {
 			ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !undecodable(err) {
 		t.Errorf("at its revision: %v", err)
 	}
-	_, value, err := f.pods.encode(good.DeepCopy())
+	_, value, err := f.pods.codec.encode(good.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

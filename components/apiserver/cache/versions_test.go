@@ -27,12 +27,7 @@ func TestAllIn(t *testing.T) {
 		u.SetGroupVersionKind(v.WithKind("Widget"))
 		return &Entry{Key: key, Object: u}
 	}
-	put := func(e *Entry) {
-		if prev, ok := c.state.items.Set(e); ok {
-			c.leave(prev)
-		}
-		c.enter(e)
-	}
+	put := func(e *Entry) { c.state.objects.put(e) }
 	holds := func(when string, inV1, inV2 bool) {
 		t.Helper()
 		if c.AllIn(v1) != inV1 || c.AllIn(v2) != inV2 {
@@ -47,6 +42,6 @@ func TestAllIn(t *testing.T) {
 	holds("one of each", false, false)
 	put(entry("b", v2))
 	holds("two of v2", false, true)
-	c.install([]*Entry{entry("a", v1)}, 7)
+	c.state.install([]*Entry{entry("a", v1)}, 7)
 	holds("listed anew", true, false)
 }

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // Watcher delivers the events of a watch. Next is for one goroutine.
 type Watcher struct {
-	cache *Cache
+	cache *watchCache
 	match matcher
 	after int64 // events up to this revision are known to the client
 
@@ -70,12 +70,12 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		}
 	}
 	listed := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if err := c.freshenWatch(ctx, o.ResourceVersion, listed); err != nil {
+	if err := c.fresh.waitForWatch(ctx, o.ResourceVersion, listed); err != nil {
 		return nil, err
 	}
-	c.retryDecrypt(ctx, c.scope(o.Namespace))
+	c.retryDecrypt(ctx, c.keys.scope(o.Namespace))
 	w := &Watcher{
-		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
+		cache: &c.state, match: newMatcher(c.kind, c.keys, o.Namespace, o.Predicate), after: after,
 		wake: make(chan struct{}, 1), scope: o.Namespace, behind: o.Behind,
 	}
 	if o.Bookmarks && !c.cacheDisabled { // upstream's store sends none of its own accord
@@ -83,72 +83,12 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		w.timer = c.set.config.Clock.NewTimer(w.nextBookmark())
 	}
 	initial := listed || o.SendInitialEvents == nil && after == 0
-	if err := c.join(w, initial); err != nil {
+	if err := c.state.join(w, initial); err != nil {
 		w.Close()
 		return nil, err
 	}
 	w.mark = listed && o.Bookmarks
 	return w, nil
-}
-
-// freshenWatch waits for what a watch must know before it begins. Only initial events need a certain state: changes
-// after a revision that has yet to come can be waited for.
-func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initial bool) error {
-	switch {
-	case initial && c.set.progressUnsupported():
-		return ErrUntold
-	case initial:
-		err := c.waitUntilFresh(ctx, resourceVersion)
-		if status, ok := err.(*apierrors.StatusError); ok && isTooLarge(err) {
-			status.ErrStatus.Details.RetryAfterSeconds = 1 // of a watch of the store, too
-		}
-		return err
-	case resourceVersion == "", resourceVersion == "0" && c.cacheDisabled:
-		err := c.waitUntilFresh(ctx, "")
-		if _, behind := isBehind(err); behind {
-			return nil // as with upstream, what is there will do
-		}
-		return err
-	}
-	return c.errStore(c.WaitReady(ctx), "watch")
-}
-
-// join registers a watcher, in one step with taking the state or the past events that it begins with.
-func (c *Cache) join(w *Watcher, initial bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.closed:
-		return c.errClosed()
-	default:
-	}
-	if err := c.broken.below(w.match.prefix); err != nil {
-		return err
-	}
-	now := c.revisionLocked()
-	switch {
-	case initial:
-		w.initial, w.revision, w.from = c.viewLocked(), now, w.match.prefix
-		w.after = now
-	case w.after == 0:
-		w.after = now
-	default:
-		past, ok := c.history.since(w.after)
-		if !ok {
-			return c.errForgotten(w.after)
-		}
-		for _, change := range past {
-			if e, ok := w.match.event(change); ok {
-				w.queue = append(w.queue, e)
-			}
-		}
-		w.after = max(w.after, c.last)
-		if len(w.queue) > 0 {
-			w.wakeUp()
-		}
-	}
-	c.watchers.add(c, w)
-	return nil
 }
 
 // Next returns what has happened since the last call, and waits if nothing has; that an initial state is empty it tells
@@ -180,7 +120,7 @@ func (w *Watcher) Begun() bool { return w.initial == nil }
 func (w *Watcher) nextInitial() ([]Event, error) {
 	var events []Event
 	var fault error
-	w.cache.walk(w.initial, w.scope, &w.match, w.from, func(e *Entry) bool {
+	w.initial.walk(w.cache.keys, w.scope, &w.match, w.from, func(e *Entry) bool {
 		takes, err := w.match.takes(e)
 		if takes {
 			events = append(events, Event{Type: Added, Entry: e})
@@ -195,7 +135,7 @@ func (w *Watcher) nextInitial() ([]Event, error) {
 	if len(events) < initialChunk {
 		w.initial = nil
 		if w.mark {
-			events = append(events, w.cache.bookmark(w.revision, true))
+			events = append(events, newBookmark(w.cache.kind, w.revision, true))
 		}
 	}
 	return events, nil
@@ -239,7 +179,7 @@ func (w *Watcher) due() <-chan time.Time {
 
 func (w *Watcher) nextBookmark() time.Duration {
 	if !w.deadline.IsZero() {
-		left := w.deadline.Sub(w.cache.set.config.Clock.Now()) - bookmarkEarly
+		left := w.deadline.Sub(w.cache.clock.Now()) - bookmarkEarly
 		if left > 0 && left < bookmarkPeriod {
 			return left
 		}
@@ -259,14 +199,13 @@ func (w *Watcher) bookmark() ([]Event, error) {
 	if err != nil || w.ended() {
 		return events, err
 	}
-	return append(events, w.cache.bookmark(revision, false)), nil
+	return append(events, newBookmark(w.cache.kind, revision, false)), nil
 }
 
-// bookmark makes an object that says nothing but a resource version.
-func (c *Cache) bookmark(revision int64, endOfInitial bool) Event {
-	version := c.kind.HubVersion()
-	obj := version.New()
-	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
+// newBookmark makes an object that says nothing but a resource version.
+func newBookmark(kind *api.Kind, revision int64, endOfInitial bool) Event {
+	obj := kind.HubVersion().New()
+	obj.GetObjectKind().SetGroupVersionKind(kind.Hub.WithKind(kind.Name))
 	obj.SetResourceVersion(formatRevision(revision))
 	if endOfInitial {
 		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})

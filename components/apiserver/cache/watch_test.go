@@ -14,9 +14,9 @@ func TestNoBookmarkAfterTheEnd(t *testing.T) {
 	defer w.Close()
 	f.create("ns", "a", "n")
 	f.list(ListOptions{}) // the event has come
-	f.pods.mu.Lock()
-	f.pods.watchers.endAll(errExpired("over"))
-	f.pods.mu.Unlock()
+	f.pods.state.mu.Lock()
+	f.pods.state.watchers.endAll(errExpired("over"))
+	f.pods.state.mu.Unlock()
 	events, err := w.Next(f.ctx) // the initial ones: there are none
 	for err == nil && len(events) == 0 {
 		events, err = w.Next(f.ctx)
@@ -53,6 +53,6 @@ func TestFirstContentOnly(t *testing.T) {
 	f := startMemory(t)
 	f.create("ns", "a", "n")
 	f.list(ListOptions{})
-	f.pods.installFirst(nil, 1)
+	f.pods.state.installFirst(nil, 1)
 	f.wantNames(f.list(ListOptions{}), "ns/a")
 }

@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
@@ -18,18 +18,20 @@ import (
 func (c *Cache) Create(ctx context.Context, key string, obj api.Object, ttl TTL) (*Entry, error) {
 	ctx, span := tracing.Part(ctx, "Create etcd3")
 	defer span.End()
-	obj, value, err := c.encode(obj)
+	obj, value, err := c.codec.encode(obj)
 	if err != nil {
 		return nil, err
 	}
 	span.AddEvent("Encode succeeded")
-	c.reread(obj, value)
-	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
+	c.codec.rereadValue(obj, value)
+	e, err := c.ownWrites.put(key, obj, value, func() (int64, error) {
+		return c.set.config.Store.Create(ctx, key, value, ttl)
+	})
 	if errors.Is(err, storage.ErrExists) {
-		_, name := c.names(key)
+		_, name := c.keys.names(key)
 		return nil, apierrors.NewAlreadyExists(c.resource, name)
 	}
-	return e, c.errWrite(err, "create")
+	return e, c.errs.write(err, "create")
 }
 
 // Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
@@ -44,10 +46,10 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(api.Object) TTL
 		var value []byte
 		unchanged := next == current.Object
 		if unchanged && current.sum == 0 {
-			next, unchanged = serial.ShallowCopy(next), false // it is written again as it is
+			next, unchanged = codec.ShallowCopy(next), false // it is written again as it is
 		}
 		if refused == nil && !unchanged {
-			if next, value, err = c.encode(next); err != nil {
+			if next, value, err = c.codec.encode(next); err != nil {
 				return nil, err
 			}
 			unchanged = current.sum == sumOf(value)
@@ -65,16 +67,16 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(api.Object) TTL
 		if ttl != nil {
 			life = ttl(next)
 		}
-		c.reread(next, value)
+		c.codec.rereadValue(next, value)
 		expected := current.Revision
 		span.AddEvent("Transaction prepared")
-		e, failed := c.put(key, next, value, func() (int64, error) {
+		e, failed := c.ownWrites.put(key, next, value, func() (int64, error) {
 			return c.set.config.Store.Update(ctx, key, value, expected, life)
 		})
 		if failed == nil {
 			return e, nil
 		}
-		current, err = c.afterConflict(key, failed, "update")
+		current, err = c.stored.afterConflict(key, failed, "update")
 		live = true
 	}
 	return nil, err
@@ -105,10 +107,10 @@ func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entr
 		before := c.set.Revision()
 		revision, failed := c.set.config.Store.Delete(ctx, key, current.Revision)
 		if failed == nil {
-			c.wrote(revision, before)
+			c.ownWrites.wrote(revision, before)
 			return atRevision(current, revision), nil
 		}
-		current, err = c.afterConflict(key, failed, "delete")
+		current, err = c.stored.afterConflict(key, failed, "delete")
 		live = true
 	}
 	return nil, err
@@ -117,12 +119,12 @@ func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entr
 // forWrite returns the entry to begin a write with: what the cache has, though it may be old, else what the store has.
 func (c *Cache) forWrite(ctx context.Context, key string) (current *Entry, live bool, err error) {
 	if err := c.WaitReady(ctx); err != nil {
-		return nil, false, c.errStore(err, "get")
+		return nil, false, c.errs.store(err, "get")
 	}
 	if e, ok := c.Peek(key); ok && !c.readsFromStore() {
 		return e, false, nil
 	}
-	current, err = c.live(ctx, key)
+	current, err = c.stored.get(ctx, key)
 	return current, true, err
 }
 
@@ -131,7 +133,7 @@ func (c *Cache) newest(ctx context.Context, key string, current *Entry, live boo
 	if live {
 		return current, true, nil
 	}
-	now, err := c.live(ctx, key)
+	now, err := c.stored.get(ctx, key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -141,102 +143,21 @@ func (c *Cache) newest(ctx context.Context, key string, current *Entry, live boo
 	return now, false, nil
 }
 
-// live reads an entry from the store.
-func (c *Cache) live(ctx context.Context, key string) (*Entry, error) {
-	kv, err := c.set.config.Store.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, c.errNotFound(key)
-	}
-	if err != nil {
-		return nil, c.errStore(err, "get")
-	}
-	return c.current(&kv)
-}
-
-// current decodes what the store has; of an object that can't be read nothing can be made.
-func (c *Cache) current(kv *storage.KeyValue) (*Entry, error) {
-	e, err := c.decode(kv)
-	if err != nil {
-		return nil, errUnreadable(err)
-	}
-	return e, nil
-}
-
-// afterConflict returns the entry to try again with, out of what the failed transaction found.
-func (c *Cache) afterConflict(key string, failed error, verb string) (*Entry, error) {
-	var conflict *storage.ConflictError
-	if !errors.As(failed, &conflict) {
-		return nil, c.errWrite(failed, verb)
-	}
-	if conflict.Current.Revision == 0 {
-		return nil, c.errNotFound(key)
-	}
-	return c.current(&conflict.Current)
-}
-
-// encode makes the stored form of an object that belongs to the cache, and what an entry may have of it.
-func (c *Cache) encode(obj api.Object) (api.Object, []byte, error) {
-	obj, err := c.kind.ToStore(obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	obj.SetResourceVersion("")
-	obj.SetSelfLink("")
-	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
-	value, err := c.stored.Encode(obj)
-	if err != nil {
-		return nil, nil, apierrors.NewInternalError(err)
-	}
-	return obj, value, nil
-}
-
-// unshared is how many objects of a kind are written before what is alike in them is looked for: in so few it doesn't
-// pay, and a new cluster starts with no more.
-const unshared = 100
-
-// put writes, and makes the entry that the watch will bring too.
-func (c *Cache) put(key string, obj api.Object, value []byte, write func() (int64, error)) (*Entry, error) {
-	if c.puts.Add(1) > unshared {
-		c.set.parts.Share(obj)
-	}
-	f := c.pendingWrites.begin(key, obj, value)
-	before := c.set.Revision()
-	revision, err := write()
-	if err != nil {
-		c.pendingWrites.end(key, f)
-		return nil, err
-	}
-	c.wrote(revision, before)
-	e := f.complete(key, revision)
-	if c.set.Revision() >= revision {
-		c.pendingWrites.end(key, f)
-	}
-	return e, nil
-}
-
 var seed = maphash.MakeSeed()
 
 // sumOf tells values apart.
 func sumOf(value []byte) uint64 { return maphash.Bytes(seed, value) }
 
-// wrote notes the revision of a write that is done, before which the caches had reached another.
-func (c *Cache) wrote(revision, before int64) {
-	for last := c.written.Load(); last < revision && !c.written.CompareAndSwap(last, revision); {
-		last = c.written.Load()
-	}
-	c.set.wrote(revision, before)
-}
-
 // WaitForOwnWrites reports whether the cache lacked something that was written through it before, and waits for that:
 // its writers are answered a moment earlier. It waits no longer than readers do.
 func (c *Cache) WaitForOwnWrites(ctx context.Context) (waited bool) {
-	revision := c.written.Load()
+	revision := c.ownWrites.newest.Load()
 	if c.set.Revision() >= revision {
 		return false
 	}
-	if err := c.reach(ctx, revision, c.set.timeout); isTooLarge(err) {
+	if err := c.fresh.reach(ctx, revision, c.set.timeout); isTooLarge(err) {
 		// The store went back, or its watch stands still: once is enough to wait for that.
-		c.written.CompareAndSwap(revision, 0)
+		c.ownWrites.newest.CompareAndSwap(revision, 0)
 	}
 	return true
 }

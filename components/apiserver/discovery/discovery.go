@@ -24,10 +24,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"quintet.dev/quintet/components/apiserver/audit/record"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Server answers discovery. Its content is replaced as a whole.
@@ -140,7 +140,7 @@ type documentKey struct {
 	aggregated bool
 	alone      bool // without what other API servers have
 	within     bool // for clients in the range that has an address of its own
-	media      serial.MediaType
+	media      codec.MediaType
 }
 
 type document struct {
@@ -199,7 +199,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	key.media = serial.JSON
+	key.media = codec.JSON
 	record.Response(r.Context(), &metav1.APIVersions{}, func(runtime.Object) ([]byte, error) {
 		seen, _ := c.document(key)
 		return seen.body, seen.err
@@ -257,8 +257,8 @@ func generic(code int) error {
 }
 
 // shown is the body, as people like to read it if one asks.
-func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
-	if media != serial.JSON || !negotiate.Pretty(r) {
+func (d *document) shown(r *http.Request, media codec.MediaType) []byte {
+	if media != codec.JSON || !negotiate.Pretty(r) {
 		return d.body
 	}
 	var out bytes.Buffer
@@ -270,7 +270,7 @@ func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 
 // wantsAggregated reports whether the client takes the aggregated form, and in which format, and whether it wants to
 // know of this server alone. As with upstream, the plain form isn't as good, however much the client prefers it.
-func wantsAggregated(r *http.Request) (media serial.MediaType, aggregated, alone bool) {
+func wantsAggregated(r *http.Request) (media codec.MediaType, aggregated, alone bool) {
 	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
 		p := clause.Params
 		if p["as"] != aggregatedKind.Kind || p["g"] != aggregatedKind.Group || p["v"] != aggregatedKind.Version ||
@@ -278,7 +278,7 @@ func wantsAggregated(r *http.Request) (media serial.MediaType, aggregated, alone
 			continue
 		}
 		for _, format := range negotiate.All {
-			streams := p["stream"] == "" || p["stream"] == "watch" && format != serial.YAML
+			streams := p["stream"] == "" || p["stream"] == "watch" && format != codec.YAML
 			if streams && negotiate.Covers(&clause, format) {
 				return format, true, p["profile"] == "nopeer"
 			}
@@ -319,11 +319,11 @@ func (c *content) make(key documentKey, d *document) {
 		}
 	}
 	var body []byte
-	if body, d.err = serial.Body(obj, kind, key.media); d.err != nil {
+	if body, d.err = codec.Body(obj, kind, key.media); d.err != nil {
 		return
 	}
 	var out bytes.Buffer
-	d.err = serial.WriteObject(&out, key.media, kind, body)
+	d.err = codec.WriteObject(&out, key.media, kind, body)
 	d.body = out.Bytes()
 }
 

@@ -31,7 +31,7 @@ func TestAppliesAreStructuredMerges(t *testing.T) {
 		}
 	}()
 	for name, target := range targets {
-		if target.Subresource != nil && target.Subresource.Name != "status" || target.Kind.Answer != nil {
+		if target.Subresource != nil && target.Subresource.Name != "status" || target.Kind.CreateFunc != nil {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // converter gives structured merge the versions of one kind: it finds the version of a value by its Go type.
@@ -58,7 +58,7 @@ func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVers
 			}
 		}
 	}
-	return serial.WithKind(obj, to.WithKind(c.kind.Name)), nil
+	return codec.WithKind(obj, to.WithKind(c.kind.Name)), nil
 }
 
 // typed makes a Go value of what structured merge puts together.
@@ -100,7 +100,7 @@ func (c *converter) Default(in runtime.Object) {
 // New implements runtime.ObjectCreater.
 func (c *converter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	if v := c.kind.Version(gvk.GroupVersion()); v != nil {
-		return serial.WithKind(v.New(), gvk), nil
+		return codec.WithKind(v.New(), gvk), nil
 	}
 	return nil, runtime.NewNotRegisteredErrForKind("quintet", gvk)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // scaleConverter does for Scale, which has one version, what converter does for a kind.
@@ -27,7 +27,7 @@ func (scaleConverter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersion
 			return nil, err
 		}
 	}
-	return serial.WithKind(scale, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
+	return codec.WithKind(scale, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
 }
 
 // Convert implements runtime.ObjectConvertor.
@@ -43,7 +43,7 @@ func (scaleConverter) Default(runtime.Object) {}
 
 // New implements runtime.ObjectCreater.
 func (scaleConverter) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return serial.WithKind(&autoscalingv1.Scale{}, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
+	return codec.WithKind(&autoscalingv1.Scale{}, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
 }
 
 // customScaleConverter is for Scales of custom resources: fields are tracked only for those with apiVersion and kind,

@@ -175,7 +175,7 @@ func (t *Target) filters() map[fieldpath.APIVersion]fieldpath.Filter {
 
 // newPlanned returns nil for targets whose bodies aren't of the stored Go type.
 func newPlanned(types *Types, t *Target) *planned {
-	if t.Kind.Custom != nil || t.Kind.Answer != nil || t.isAction() || t.Version.ToHub != nil ||
+	if t.Kind.Custom != nil || t.Kind.CreateFunc != nil || t.isAction() || t.Version.ToHub != nil ||
 		t.Body != t.Version.WithKind(t.Kind.Name) {
 		return nil
 	}

@@ -32,7 +32,7 @@ func newMerged(types *Types, t *Target) merged {
 		return merged{manager: sync.OnceValues(func() (*managedfields.FieldManager, error) { return customManager(t) })}
 	}
 	checked := sync.OnceValues(func() (*managedfields.FieldManager, error) { return kindManager(types, t) })
-	if t.Kind.Answer != nil {
+	if t.Kind.CreateFunc != nil {
 		return merged{manager: checked}
 	}
 	return merged{

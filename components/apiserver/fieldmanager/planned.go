@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // planned tracks the fields of objects of one Go type, a struct, that are written in the version that is stored: it
@@ -24,7 +24,7 @@ type planned struct {
 	version     string
 	subresource string
 	filter      fieldpath.Filter
-	verbatim    func() bool // see serial.IsVerbatim
+	verbatim    func() bool // see codec.IsVerbatim
 	sets        sets
 	created     shapeCache // the fields of new objects
 	applied     shapeCache // the fields of what is applied
@@ -46,7 +46,7 @@ func newPlannedOf(
 	return &planned{
 		goType: goType, empty: reflect.New(goType).Interface().(metav1.Object), plan: root,
 		version: version, subresource: subresource, filter: filter,
-		verbatim: sync.OnceValue(func() bool { return serial.IsVerbatim(goType) }),
+		verbatim: sync.OnceValue(func() bool { return codec.IsVerbatim(goType) }),
 		sets:     sets{of: none},
 	}
 }

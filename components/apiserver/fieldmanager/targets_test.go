@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // allTargets are those of all built-in kinds whose bodies are objects, by resource and subresource.
@@ -37,7 +37,7 @@ func allTargets(t testing.TB) (*Types, map[string]Target) {
 			}
 		}
 	}
-	return NewTypes(serial.NewScheme()), out
+	return NewTypes(codec.NewScheme()), out
 }
 
 // podTarget are pods; all changes of them are tracked.

@@ -6,8 +6,8 @@ import (
 
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // The outcomes of a comparison, as upstream's metric apiserver_request_timestamp_comparison_time names them.
@@ -42,7 +42,7 @@ func compareTimes(obj, old api.Object) (way string) {
 		return unequalFast
 	}
 	obj.SetManagedFields(before)
-	if !serial.SameContent(obj, old) {
+	if !codec.SameContent(obj, old) {
 		obj.SetManagedFields(now)
 		return unequalSlow
 	}

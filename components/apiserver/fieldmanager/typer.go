@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 type goType = reflect.Type
@@ -18,7 +18,7 @@ type goType = reflect.Type
 // described is a Go type as the schema describes it.
 type described struct {
 	typed.ParseableType
-	verbatim bool // see serial.IsVerbatim
+	verbatim bool // see codec.IsVerbatim
 }
 
 // describe returns the types of a kind's versions.
@@ -30,7 +30,7 @@ func describe(all *Types, kind *api.Kind) map[goType]func() (described, error) {
 		}
 		out[t] = sync.OnceValues(func() (described, error) {
 			of, err := all.of(v.WithKind(kind.Name))
-			return described{of, serial.IsVerbatim(t.Elem())}, err
+			return described{of, codec.IsVerbatim(t.Elem())}, err
 		})
 	}
 	return out

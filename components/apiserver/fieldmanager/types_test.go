@@ -11,16 +11,16 @@ import (
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/fieldmanager/generated"
 	"quintet.dev/quintet/components/apiserver/openapi"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestTypesAreTheLibrarys fails when client-go, or a schema, is another than that from which the types were made: run
 // `make generate`.
 func TestTypesAreTheLibrarys(t *testing.T) {
 	some := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
-	typed, err := applyconfigurations.NewTypeConverter(serial.NewScheme()).ObjectToTyped(some)
+	typed, err := applyconfigurations.NewTypeConverter(codec.NewScheme()).ObjectToTyped(some)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,12 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Post serves a subresource that takes an object and does something with it (binding, eviction, token). A nil object is
@@ -61,7 +61,7 @@ type Config struct {
 	// Registry has the resources. Those that are custom are installed by the API.
 	Registry *registry.Registry
 	Scheme   *runtime.Scheme
-	Codec    *serial.Codec
+	Codec    *codec.Codec
 	// Authorizer decides on what only turns out while serving: a PUT that creates needs create, too.
 	Authorizer authorizer.Authorizer
 	// Posts and Connects serve the special subresources, by "resource/subresource" of the group that stores the parent.

@@ -13,9 +13,9 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/audit/record"
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // auditRequest notes the hub object that the request carries, in the version in which it came.
@@ -33,7 +33,7 @@ func (d *decoder) auditShown(obj runtime.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serial.Body(shown, d.GVK, serial.JSON)
+	return codec.Body(shown, d.GVK, codec.JSON)
 }
 
 // auditDeprecation notes that the request is for a version on its way out.
@@ -49,7 +49,7 @@ func (c *call) auditDeprecation() {
 
 // auditKind encodes objects that are what they are.
 func auditKind(kind schema.GroupVersionKind) record.Encode {
-	return func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, kind, serial.JSON) }
+	return func(obj runtime.Object) ([]byte, error) { return codec.Body(obj, kind, codec.JSON) }
 }
 
 // auditPatch notes what a PATCH carries.
@@ -74,16 +74,16 @@ func (o *responder) auditEntry(f *cache.Format, e *cache.Entry) {
 		return
 	}
 	record.Response(o.ctx, e.Object, func(obj runtime.Object) ([]byte, error) {
-		return o.Format(serial.JSON, f.Shape).Encode(obj.(api.Object))
+		return o.Format(codec.JSON, f.Shape).Encode(obj.(api.Object))
 	})
 }
 
 // auditList notes that a list is answered, whose items are in the format given.
-func (o *responder) auditList(l *cache.List, out serial.List, f *cache.Format) {
+func (o *responder) auditList(l *cache.List, out codec.List, f *cache.Format) {
 	if !record.WantsResponse(o.ctx) {
 		return
 	}
-	format := o.Format(serial.JSON, f.Shape)
+	format := o.Format(codec.JSON, f.Shape)
 	record.Response(o.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
 		out.Items = func(yield func([]byte, error) bool) {
 			for _, item := range obj.(*metav1.List).Items {
@@ -93,13 +93,13 @@ func (o *responder) auditList(l *cache.List, out serial.List, f *cache.Format) {
 			}
 		}
 		var buf bytes.Buffer
-		err := serial.WriteList(&buf, serial.JSON, out)
+		err := codec.WriteList(&buf, codec.JSON, out)
 		return buf.Bytes(), err
 	})
 }
 
 // auditTable notes that objects are answered as the rows of a table.
-func (o *responder) auditTable(l *cache.List, out serial.Table, rows cache.Rows) {
+func (o *responder) auditTable(l *cache.List, out codec.Table, rows cache.Rows) {
 	if !record.WantsResponse(o.ctx) {
 		return
 	}
@@ -109,7 +109,7 @@ func (o *responder) auditTable(l *cache.List, out serial.Table, rows cache.Rows)
 			entries[i] = registry.Unstored(item.Object.(api.Object))
 		}
 		out.Rows = rows.Make(entries)
-		return serial.TableBody(out)
+		return codec.TableBody(out)
 	})
 }
 

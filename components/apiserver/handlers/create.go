@@ -26,7 +26,7 @@ func (c *call) create() error {
 	if err := c.InNamespace(obj); err != nil {
 		return err
 	}
-	if c.Kind.Answer != nil {
+	if c.Kind.CreateFunc != nil {
 		return c.answered(obj, o)
 	}
 	c.steps.Reach("About to store object in database")

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // customEndpoints are the endpoints to custom resources. They are replaced as a whole.
@@ -58,7 +58,7 @@ func (a *API) Install(resources []registry.Resource) {
 
 // decoded reads a body. What a Go type does to content that it doesn't know, the schema of a custom resource does here.
 func (d *decoder) decoded(
-	body []byte, media serial.MediaType, want *schema.GroupVersionKind, into runtime.Object, strict bool,
+	body []byte, media codec.MediaType, want *schema.GroupVersionKind, into runtime.Object, strict bool,
 ) (runtime.Object, *schema.GroupVersionKind, error) {
 	got, gvk, err := d.api.config.Codec.Decode(body, media, want, into, strict)
 	u, ok := got.(*unstructured.Unstructured)
@@ -76,7 +76,7 @@ func (d *decoder) decoded(
 	for _, path := range unknown {
 		problems = append(problems, errors.New(`unknown field "`+path+`"`)) // as it is: nothing in it is escaped
 	}
-	if strict && len(problems) > 0 && media != serial.CBOR { // of which upstream doesn't ask
+	if strict && len(problems) > 0 && media != codec.CBOR { // of which upstream doesn't ask
 		return got, gvk, runtime.NewStrictDecodingError(problems)
 	}
 	return got, gvk, nil

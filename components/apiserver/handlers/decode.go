@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/quantities"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // maxBody is what a request may carry, in bytes (https://kubernetes.io/docs/reference/using-api/api-concepts/ speaks of
@@ -76,7 +76,7 @@ func tooLarge() error {
 }
 
 // objectOf reads a body as an object of this endpoint's version, defaulted, in hub form.
-func (d *decoder) objectOf(body []byte, media serial.MediaType, validation string) (api.Object, error) {
+func (d *decoder) objectOf(body []byte, media codec.MediaType, validation string) (api.Object, error) {
 	into := d.Version.New()
 	if err := d.decodeBytes(body, media, into, d.GVK, validation); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (d *decoder) objectOf(body []byte, media serial.MediaType, validation strin
 }
 
 // typedBody reads the body, once it is known to have a form that is understood.
-func (d *decoder) typedBody() (body []byte, media serial.MediaType, err error) {
+func (d *decoder) typedBody() (body []byte, media codec.MediaType, err error) {
 	if media, err = d.bodyMedia(); err != nil {
 		return nil, media, err
 	}
@@ -99,13 +99,13 @@ func (d *decoder) typedBody() (body []byte, media serial.MediaType, err error) {
 	return body, media, err
 }
 
-func (d *decoder) bodyMedia() (serial.MediaType, error) {
+func (d *decoder) bodyMedia() (codec.MediaType, error) {
 	return negotiate.Body(d.r, d.api.forms.media...)
 }
 
 // decodeBytes reads a body as an object of the kind given.
 func (d *decoder) decodeBytes(
-	body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string,
+	body []byte, media codec.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string,
 ) error {
 	strict := validation != metav1.FieldValidationIgnore
 	if err := d.checkQuantities(body, media, into, want); err != nil {
@@ -145,7 +145,7 @@ func (d *decoder) decodeBytes(
 
 // checkQuantities refuses a body with quantities that can't be computed with.
 func (d *decoder) checkQuantities(
-	body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind,
+	body []byte, media codec.MediaType, into runtime.Object, want schema.GroupVersionKind,
 ) error {
 	if !quantities.Suspicious(body) {
 		return nil
@@ -153,7 +153,7 @@ func (d *decoder) checkQuantities(
 	if _, custom := into.(runtime.Unstructured); custom {
 		return nil // which has no quantities
 	}
-	if media == serial.JSON || media == serial.YAML {
+	if media == codec.JSON || media == codec.YAML {
 		body = quantities.Unescaped(body)
 	}
 	var name string

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 
 // TestBodies: the same object is read from all formats, and answered in the one that is asked for.
 func TestBodies(t *testing.T) {
-	s := serve(t, func(c *Config) { c.CBOR = true; c.Codec = serial.NewCodec(c.Scheme) }, "configmaps")
+	s := serve(t, func(c *Config) { c.CBOR = true; c.Codec = codec.NewCodec(c.Scheme) }, "configmaps")
 	obj := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		Data: map[string]string{"k": "v"}}
 	encoded := func(name, media string) string {
@@ -35,12 +35,12 @@ func TestBodies(t *testing.T) {
 		case asYAMLBody:
 			return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {k: v} # a comment\n"
 		case asProtobuf:
-			body, err := serial.Body(obj, corev1.SchemeGroupVersion.WithKind("ConfigMap"), serial.Protobuf)
+			body, err := codec.Body(obj, corev1.SchemeGroupVersion.WithKind("ConfigMap"), codec.Protobuf)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			if err := serial.WriteObject(&out, serial.Protobuf, corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			if err := codec.WriteObject(&out, codec.Protobuf, corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 				body); err != nil {
 				t.Fatal(err)
 			}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // list answers with the objects that the options choose.
@@ -40,7 +40,7 @@ func (c *call) list() error {
 func (o *responder) listed(l *cache.List) error {
 	o.found()
 	f := o.Format(o.choice.Media, cache.Whole)
-	out := serial.List{
+	out := codec.List{
 		Kind: o.Version.WithKind(o.Kind.ListKind()), Item: f.Kind, Meta: l.Meta(),
 		Free: o.Kind.Custom != nil, KeepKinds: o.Kind.Custom != nil,
 	}
@@ -59,12 +59,12 @@ func (o *responder) listed(l *cache.List) error {
 	out.Items = l.Bodies(f)
 	return o.serialized(func() error {
 		switch {
-		case o.choice.Pretty && o.choice.Media == serial.JSON:
+		case o.choice.Pretty && o.choice.Media == codec.JSON:
 			return o.send(http.StatusOK,
-				indented(func(w io.Writer) error { return serial.WriteList(w, o.choice.Media, out) }))
-		case (o.choice.Media == serial.JSON || o.choice.Media == serial.Protobuf) && o.zips() && l.CanZip():
+				indented(func(w io.Writer) error { return codec.WriteList(w, o.choice.Media, out) }))
+		case (o.choice.Media == codec.JSON || o.choice.Media == codec.Protobuf) && o.zips() && l.CanZip():
 			return o.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
 		}
-		return o.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, o.choice.Media, out) })
+		return o.send(http.StatusOK, func(w io.Writer) error { return codec.WriteList(w, o.choice.Media, out) })
 	})
 }

@@ -3,21 +3,21 @@ package handlers
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // forms are the media types that the API reads and writes.
 type forms struct {
-	media, custom          []serial.MediaType // of objects: of the kinds of the program, and of custom resources
-	objects, acceptable    []string           // media by name, and what an Accept header may say
+	media, custom          []codec.MediaType // of objects: of the kinds of the program, and of custom resources
+	objects, acceptable    []string          // media by name, and what an Accept header may say
 	patches, customPatches []string
 }
 
 func newForms(cbor bool) forms {
 	f := forms{
 		media:      negotiate.Formats(cbor),
-		custom:     []serial.MediaType{serial.JSON, serial.YAML},
+		custom:     []codec.MediaType{codec.JSON, codec.YAML},
 		acceptable: []string{"*/*"},
 		patches: []string{string(types.JSONPatchType), string(types.MergePatchType),
 			string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)},
@@ -25,7 +25,7 @@ func newForms(cbor bool) forms {
 			string(types.ApplyYAMLPatchType)},
 	}
 	if cbor {
-		f.custom = append(f.custom, serial.CBOR)
+		f.custom = append(f.custom, codec.CBOR)
 		f.patches = append(f.patches, string(types.ApplyCBORPatchType))
 		f.customPatches = append(f.customPatches, string(types.ApplyCBORPatchType))
 	}

@@ -21,11 +21,11 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/quantities"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // maxOperations bounds a JSON patch.
@@ -140,7 +140,7 @@ func (p *patcher) next(current *cache.Entry) (api.Object, error) {
 func (p *patcher) merged(current *cache.Entry) (api.Object, *api.Version, error) {
 	into := p.Version.New()
 	if p.kind != types.StrategicMergePatchType {
-		body, err := current.EncodedOnce(p.Format(serial.JSON, cache.Whole))
+		body, err := current.EncodedOnce(p.Format(codec.JSON, cache.Whole))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -150,7 +150,7 @@ func (p *patcher) merged(current *cache.Entry) (api.Object, *api.Version, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.strategic(serial.WithKind(shown, p.GVK), into); err != nil {
+	if err := p.strategic(codec.WithKind(shown, p.GVK), into); err != nil {
 		return nil, nil, err
 	}
 	return into, p.Version, p.Check(into)
@@ -200,10 +200,10 @@ func (p *patcher) reread(
 		}
 		return patched, append(problems, names...), into, nil
 	}
-	if err := p.in.checkQuantities(patched, serial.JSON, into, gvk); err != nil {
+	if err := p.in.checkQuantities(patched, codec.JSON, into, gvk); err != nil {
 		return nil, nil, nil, err
 	}
-	got, gotKind, err := p.in.decoded(patched, serial.JSON, &gvk, into, strict)
+	got, gotKind, err := p.in.decoded(patched, codec.JSON, &gvk, into, strict)
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, s.Errors()...)
 	}
@@ -267,7 +267,7 @@ func (p *patcher) checkContent(content map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return p.in.checkQuantities(text, serial.JSON, p.Version.New(), p.GVK)
+	return p.in.checkQuantities(text, codec.JSON, p.Version.New(), p.GVK)
 }
 
 func invalidPatch(value any, detail string) error {

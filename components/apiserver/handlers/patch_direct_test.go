@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestPlainPatches: over all kinds, what becomes of an object by a plain patch is what becomes of it by way of maps and
@@ -65,21 +65,21 @@ func TestPlainPatches(t *testing.T) {
 // apiOfAll serves all kinds, without a store.
 func apiOfAll(t *testing.T) *API {
 	t.Helper()
-	scheme := serial.NewScheme()
+	scheme := codec.NewScheme()
 	var resources []registry.Resource
 	for _, kind := range kinds.Table(api.Deps{}) {
 		resources = append(resources, registry.Resource{Kind: kind})
 	}
 	return New(Config{
 		Registry: registry.New(registry.Config{Scheme: scheme, Resources: resources}),
-		Scheme:   scheme, Codec: serial.NewCodec(scheme),
+		Scheme:   scheme, Codec: codec.NewCodec(scheme),
 	})
 }
 
 // again is an object as it is when it has been stored as JSON.
 func again(t *testing.T, d *endpoint, obj api.Object) api.Object {
 	t.Helper()
-	text, err := json.Marshal(serial.WithKind(obj, d.GVK))
+	text, err := json.Marshal(codec.WithKind(obj, d.GVK))
 	out := d.Version.New()
 	if err == nil {
 		err = json.Unmarshal(text, out)
@@ -94,7 +94,7 @@ func byMaps(p *patcher, current api.Object, into runtime.Object) error {
 	if p.kind == types.StrategicMergePatchType {
 		return p.strategic(current, into)
 	}
-	text, err := json.Marshal(serial.WithKind(current, p.GVK))
+	text, err := json.Marshal(codec.WithKind(current, p.GVK))
 	if err != nil {
 		return err
 	}

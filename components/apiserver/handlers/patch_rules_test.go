@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 const (
@@ -170,7 +170,7 @@ func TestStrictPatches(t *testing.T) {
 // TestApplies: an apply creates what isn't there, owns what it says, loses what it no longer says, and changes nothing
 // when it is done again.
 func TestApplies(t *testing.T) {
-	s := serve(t, func(c *Config) { c.CBOR = true; c.Codec = serial.NewCodec(c.Scheme) }, "configmaps")
+	s := serve(t, func(c *Config) { c.CBOR = true; c.Codec = codec.NewCodec(c.Scheme) }, "configmaps")
 	apply := func(code int, manager, body string) *reply {
 		t.Helper()
 		return s.must(code, "PATCH", mapPath+"?fieldManager="+manager, body, "Content-Type", applyPatch)

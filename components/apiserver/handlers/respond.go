@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/latency"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // entry answers with one stored object.
@@ -111,15 +111,15 @@ func (o *responder) formed() { o.times.Add(latency.Transform, o.answering) }
 
 // object answers with a body of the kind given.
 func (o *responder) object(code int, body []byte, kind schema.GroupVersionKind) error {
-	if o.choice.Pretty && o.choice.Media == serial.JSON {
+	if o.choice.Pretty && o.choice.Media == codec.JSON {
 		body = indent(body)
 	}
-	before, after, ok := serial.Around(o.choice.Media, kind, len(body))
+	before, after, ok := codec.Around(o.choice.Media, kind, len(body))
 	if ok && len(before)+len(body)+len(after) < negotiate.GzipFrom {
 		o.pieces(code, before, body, after)
 		return nil
 	}
-	return o.send(code, func(w io.Writer) error { return serial.WriteObject(w, o.choice.Media, kind, body) })
+	return o.send(code, func(w io.Writer) error { return codec.WriteObject(w, o.choice.Media, kind, body) })
 }
 
 // pieces answers with what is too small to be compressed.
@@ -155,7 +155,7 @@ func (o *responder) plain(code int, obj runtime.Object, kind schema.GroupVersion
 	o.formed()
 	o.auditPlain(obj, kind)
 	return o.serialized(func() error {
-		body, err := serial.Body(obj, kind, o.choice.Media)
+		body, err := codec.Body(obj, kind, o.choice.Media)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // pathScope is the kind of path of a request.
@@ -136,7 +136,7 @@ func (c *call) formats() error {
 	known := c.api.forms.objects
 	streams := c.Verb == "list" || c.Verb == "watch"
 	switch {
-	case streams && c.api.config.CBOR && negotiate.Named(accept, serial.CBOR.StreamType()):
+	case streams && c.api.config.CBOR && negotiate.Named(accept, codec.CBOR.StreamType()):
 		return nil
 	case c.connect != nil && negotiate.Named(accept, "text/plain"):
 		return nil

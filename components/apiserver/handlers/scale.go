@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // updateScale serves PUT.
-func (c *call) updateScale(o *metav1.UpdateOptions, body []byte, media serial.MediaType) error {
+func (c *call) updateScale(o *metav1.UpdateOptions, body []byte, media codec.MediaType) error {
 	wanted := &autoscalingv1.Scale{}
 	if err := c.in.decodeBytes(body, media, wanted, c.GVK, o.FieldValidation); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *patcher) patchedScale(live, into *autoscalingv1.Scale) error {
 	if p.kind == types.StrategicMergePatchType {
 		return p.strategic(live, into)
 	}
-	body, err := serial.Body(live, p.GVK, serial.JSON)
+	body, err := codec.Body(live, p.GVK, codec.JSON)
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -45,12 +45,12 @@ func serve(t *testing.T, change func(*Config), resources ...string) *served {
 		rows = append(rows, registrytest.Kind(t, resource))
 	}
 	s.caches = registrytest.Caches(t, s.store, rows...)
-	scheme, clock := serial.NewScheme(), testclock.NewFakePassiveClock(began)
+	scheme, clock := codec.NewScheme(), testclock.NewFakePassiveClock(began)
 	config := registry.Config{Scheme: scheme, Clock: clock}
 	for i, c := range s.caches {
 		config.Resources = append(config.Resources, registry.Resource{Kind: rows[i], Cache: c})
 	}
-	out := Config{Registry: registry.New(config), Scheme: scheme, Codec: serial.NewCodec(scheme), Clock: clock}
+	out := Config{Registry: registry.New(config), Scheme: scheme, Codec: codec.NewCodec(scheme), Clock: clock}
 	if change != nil {
 		change(&out)
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestStrategicInParts: only what the patch touches is merged as a map, and that shows in no outcome.
@@ -98,7 +98,7 @@ func BenchmarkStrategicStatus(b *testing.B) {
 func TestStrategicWritesAnew(t *testing.T) {
 	current := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{ "b":1, "a":2 }`)}}
 	verbatim := &endpoint{Endpoint: &registry.Endpoint{Verbatim: func() bool {
-		return serial.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]())
+		return codec.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]())
 	}}}
 	p := patcher{call: &call{exchange: exchange{endpoint: verbatim}}, body: []byte(`{"metadata":{"labels":{"a":"b"}}}`),
 		options: &metav1.PatchOptions{}}

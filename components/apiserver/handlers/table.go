@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/latency"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // rowObject reads what of its object goes with each row of a Table.
@@ -50,8 +50,8 @@ func (o *responder) table(code int, l *cache.List, version string) error {
 		})
 	}
 	rows := o.rows(include)
-	t := serial.Table{
-		Kind: serial.TableKind(o.choice.Version), Meta: l.Meta(), Columns: o.Columns(), Rows: rows.Make(entries),
+	t := codec.Table{
+		Kind: codec.TableKind(o.choice.Version), Meta: l.Meta(), Columns: o.Columns(), Rows: rows.Make(entries),
 		NullIfEmpty: o.Kind.PlainRows, Now: o.api.config.Clock.Now(),
 	}
 	if version != "" {
@@ -60,7 +60,7 @@ func (o *responder) table(code int, l *cache.List, version string) error {
 	o.formed()
 	o.auditTable(l, t, rows)
 	// The rows of custom resources are made with ages.
-	if o.choice.Media == serial.JSON && !o.choice.Pretty && o.zips() && l.CanZip() && o.Kind.Custom == nil {
+	if o.choice.Media == codec.JSON && !o.choice.Pretty && o.zips() && l.CanZip() && o.Kind.Custom == nil {
 		return o.serialized(func() error {
 			return o.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
 		})
@@ -68,9 +68,9 @@ func (o *responder) table(code int, l *cache.List, version string) error {
 	return o.sendTable(code, t)
 }
 
-func (o *responder) sendTable(code int, t serial.Table) error {
-	write := func(w io.Writer) error { return serial.WriteTable(w, o.choice.Media, t) }
-	if o.choice.Pretty && o.choice.Media == serial.JSON {
+func (o *responder) sendTable(code int, t codec.Table) error {
+	write := func(w io.Writer) error { return codec.WriteTable(w, o.choice.Media, t) }
+	if o.choice.Pretty && o.choice.Media == codec.JSON {
 		write = indented(write)
 	}
 	return o.serialized(func() error { return o.send(code, write) })
@@ -84,8 +84,8 @@ func (o *responder) plainTable(code int, obj runtime.Object) error {
 	}
 	accessor := obj.(metav1.Object)
 	var cells []any
-	t := serial.Table{
-		Kind: serial.TableKind(o.choice.Version), Columns: o.Columns(),
+	t := codec.Table{
+		Kind: codec.TableKind(o.choice.Version), Columns: o.Columns(),
 		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()}, Now: o.api.config.Clock.Now(),
 	}
 	if scale, ok := obj.(*autoscalingv1.Scale); ok && o.IsScale() {
@@ -96,20 +96,20 @@ func (o *responder) plainTable(code int, obj runtime.Object) error {
 	} else {
 		cells = o.Cells(obj.(api.Object))
 	}
-	line, err := serial.NewLine(cells, nil)
+	line, err := codec.NewTableRow(cells, nil)
 	if err != nil {
 		return err
 	}
-	row := serial.Row{Line: line}
+	row := codec.Row{Cells: line}
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
-		row.Object, err = serial.Body(obj, o.GVK, serial.JSON)
+		row.Object, err = codec.Body(obj, o.GVK, codec.JSON)
 	default:
 		kind := schema.GroupVersionKind{Group: metav1.GroupName, Version: o.choice.Version, Kind: negotiate.Metadata}
-		row.Object, err = serial.Body(o.Kind.Metadata(accessor), kind, serial.JSON)
+		row.Object, err = codec.Body(o.Kind.Metadata(accessor), kind, codec.JSON)
 	}
-	t.Rows = func(yield func(serial.Row, error) bool) { yield(row, err) }
+	t.Rows = func(yield func(codec.Row, error) bool) { yield(row, err) }
 	o.formed()
 	return o.sendTable(code, t)
 }
@@ -120,16 +120,16 @@ func (o *responder) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
-		rows.Format = o.Format(serial.JSON, cache.Whole)
+		rows.Format = o.Format(codec.JSON, cache.Whole)
 	default:
-		rows.Format = o.Format(serial.JSON, metadataShape(o.choice))
+		rows.Format = o.Format(codec.JSON, metadataShape(o.choice))
 	}
 	var lines *cache.Format
 	if o.Kind.Custom == nil {
-		lines = o.Format(serial.JSON, cache.Line)
+		lines = o.Format(codec.JSON, cache.TableRow)
 	}
-	rows.Make = func(entries []*cache.Entry) iter.Seq2[serial.Row, error] {
-		return func(yield func(serial.Row, error) bool) {
+	rows.Make = func(entries []*cache.Entry) iter.Seq2[codec.Row, error] {
+		return func(yield func(codec.Row, error) bool) {
 			for _, e := range entries {
 				row, err := o.row(e, lines, rows.Format)
 				if !yield(row, err) || err != nil {
@@ -143,12 +143,12 @@ func (o *responder) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 
 // row is an object in the formats of lines and of what goes with them; nil for lines makes them of this version, and
 // for the other means that nothing does.
-func (o *responder) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row, err error) {
+func (o *responder) row(e *cache.Entry, lines, f *cache.Format) (row codec.Row, err error) {
 	begin := o.times.Begin()
 	if lines != nil {
-		row.Line, err = e.Encoded(lines)
+		row.Cells, err = e.Encoded(lines)
 	} else {
-		row.Line, err = o.line(e)
+		row.Cells, err = o.tableRow(e)
 	}
 	o.times.Add(latency.Transform, begin)
 	if f != nil && err == nil {
@@ -157,12 +157,12 @@ func (o *responder) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row,
 	return row, err
 }
 
-func (o *responder) line(e *cache.Entry) (serial.Line, error) {
+func (o *responder) tableRow(e *cache.Entry) (codec.TableRow, error) {
 	shown, err := o.ToWork(e)
 	if err != nil {
 		return nil, err
 	}
-	return serial.NewLine(o.Cells(shown.Object), nil)
+	return codec.NewTableRow(o.Cells(shown.Object), nil)
 }
 
 // indented makes JSON that people read, which can't be streamed.

@@ -13,7 +13,7 @@ import (
 
 // answered serves a kind of which nothing is stored: what is created is filled in and given back.
 func (c *call) answered(obj api.Object, o *metav1.CreateOptions) error {
-	out, err := c.writer().Answer(c.ctx, obj, o, managerName(c.r, o.FieldManager))
+	out, err := c.writer().CreateVirtual(c.ctx, obj, o, managerName(c.r, o.FieldManager))
 	if err != nil {
 		return err
 	}

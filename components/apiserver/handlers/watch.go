@@ -14,10 +14,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/registry"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // minWatch is the least duration of a watch whose request sets no timeout; it ends at a random time before twice that,
@@ -231,8 +231,8 @@ func (s *watchStream) metricScope() string {
 // sendFailure ends a watch by an event that says why.
 func (s *watchStream) sendFailure(out outlet, failure error) {
 	kind := metav1.Unversioned.WithKind("Status")
-	if body, err := serial.Body(answer.StatusOf(s.ctx, failure), kind, s.choice.Media); err == nil {
-		_ = out.send(serial.AppendWatchEvent(nil, s.choice.Media, "ERROR", kind, body))
+	if body, err := codec.Body(answer.StatusOf(s.ctx, failure), kind, s.choice.Media); err == nil {
+		_ = out.send(codec.AppendWatchEvent(nil, s.choice.Media, "ERROR", kind, body))
 	}
 }
 
@@ -306,8 +306,8 @@ func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {
 	if e.Type == cache.Bookmark && include == metav1.IncludeNone && len(e.Entry.Object.GetAnnotations()) > 0 {
 		include = metav1.IncludeMetadata // which says that the initial events are over
 	}
-	table := serial.Table{
-		Kind: serial.TableKind(t.choice.Version),
+	table := codec.Table{
+		Kind: codec.TableKind(t.choice.Version),
 		Meta: metav1.ListMeta{ResourceVersion: e.Entry.Object.GetResourceVersion()},
 		Rows: t.rows(include).Make([]*cache.Entry{e.Entry}),
 		Now:  t.api.config.Clock.Now(),
@@ -315,9 +315,9 @@ func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {
 	if !t.started {
 		t.started, table.Columns = true, t.Columns()
 	}
-	body, err := serial.TableBody(table)
+	body, err := codec.TableBody(table)
 	if err != nil {
 		return buf, err
 	}
-	return serial.AppendWatchEvent(buf, serial.JSON, string(e.Type), table.Kind, body), nil
+	return codec.AppendWatchEvent(buf, codec.JSON, string(e.Type), table.Kind, body), nil
 }

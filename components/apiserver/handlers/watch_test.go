@@ -13,9 +13,9 @@ import (
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/registry"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -63,7 +63,7 @@ func TestSlowWatcherIsToldNothing(t *testing.T) {
 		api:      &API{},
 	}}, &registry.Request{}}
 	var sent strings.Builder
-	s.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)},
+	s.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, codec.JSON, cache.Whole)},
 		outlet{send: func(b []byte) error {
 			sent.Write(b)
 			return nil
@@ -104,7 +104,7 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 		endpoint: &endpoint{Endpoint: &registry.Endpoint{Kind: maps.Kind(), Version: maps.Kind().HubVersion()}},
 		api:      &API{},
 	}}, &registry.Request{}}
-	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
+	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, codec.JSON, cache.Whole)}
 	batches := 0
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/websocket"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // overWebSocket sends what feed produces as messages, one for each event: text for JSON, else binary, without the
@@ -22,12 +22,12 @@ func (s *watchStream) overWebSocket(ctx context.Context, feed func(context.Conte
 		}()
 		feed(ctx, outlet{single: true, expire: ws.SetWriteDeadline, send: func(event []byte) error {
 			switch s.choice.Media {
-			case serial.JSON:
+			case codec.JSON:
 				return websocket.Message.Send(ws, string(event))
-			case serial.CBOR:
+			case codec.CBOR:
 				return websocket.Message.Send(ws, event)
 			}
-			return websocket.Message.Send(ws, event[serial.FrameLength:])
+			return websocket.Message.Send(ws, event[codec.FrameLength:])
 		}})
 	}).ServeHTTP(s.w, s.r)
 }

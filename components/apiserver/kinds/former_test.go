@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // formerCase is an object stored in a version that is no longer served, and the object that upstream reads from it.
@@ -68,7 +68,7 @@ func TestFormerVersionsAreRead(t *testing.T) {
 			if k == nil || k.Version(gvk.GroupVersion()) != nil {
 				t.Fatal("it is no former version")
 			}
-			storage := serial.NewStorage(k, runtime.ContentTypeProtobuf)
+			storage := codec.NewStorage(k, runtime.ContentTypeProtobuf)
 			for _, value := range lying(t, k.Readable(gvk.GroupVersion()), k.Name, c.Stored) {
 				obj, err := storage.Decode(value)
 				if err != nil {
@@ -106,7 +106,7 @@ func lying(t *testing.T, v *api.Version, kind string, content unstructured.Unstr
 		t.Fatal(err)
 	}
 	var message bytes.Buffer
-	if err := serial.NewCodec(serial.NewScheme()).Encode(&message, obj, v.WithKind(kind), serial.Protobuf); err != nil {
+	if err := codec.NewCodec(codec.NewScheme()).Encode(&message, obj, v.WithKind(kind), codec.Protobuf); err != nil {
 		t.Fatal(err)
 	}
 	return [][]byte{text, message.Bytes()}
@@ -114,15 +114,15 @@ func lying(t *testing.T, v *api.Version, kind string, content unstructured.Unstr
 
 // rewritten checks that an object is written in the version in which its kind lies in the store, and read from there as
 // it was, with what the hub alone has by default.
-func rewritten(t *testing.T, k *api.Kind, storage *serial.Storage, obj api.Object) {
+func rewritten(t *testing.T, k *api.Kind, storage *codec.Storage, obj api.Object) {
 	t.Helper()
 	value, err := storage.Encode(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
 	as := k.StoredAs()
-	if serial.IsEnvelope(value) {
-		if as, _, err = serial.OpenEnvelope(value); err != nil {
+	if codec.IsEnvelope(value) {
+		if as, _, err = codec.OpenEnvelope(value); err != nil {
 			t.Fatal(err)
 		}
 	} else if !k.StoredAsJSON {

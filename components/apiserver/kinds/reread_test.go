@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestRereadIsWhatIsStored: what becomes of a written object in memory is to the last bit what another server reads
@@ -30,7 +30,7 @@ func rereadAsStored(t *testing.T, media string) {
 		if kind.Virtual() {
 			continue
 		}
-		stored := serial.NewStorage(kind, media)
+		stored := codec.NewStorage(kind, media)
 		for seed := range int64(20) {
 			obj := kind.HubVersion().New()
 			filler(seed).NilChance(0.2).NumElements(0,

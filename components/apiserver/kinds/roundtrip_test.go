@@ -9,27 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestEncodingGoesRound: every kind, in every version that is served, comes back from JSON, YAML and protobuf as it
 // went.
 func TestEncodingGoesRound(t *testing.T) {
-	codec := serial.NewCodec(serial.NewScheme())
+	codecs := codec.NewCodec(codec.NewScheme())
 	each(t, func(t *testing.T, k *api.Kind, v *api.Version, obj api.Object) {
 		if v.Unserved {
 			return
 		}
 		gvk := v.WithKind(k.Name)
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-		for _, m := range []serial.MediaType{serial.JSON, serial.YAML, serial.Protobuf} {
+		for _, m := range []codec.MediaType{codec.JSON, codec.YAML, codec.Protobuf} {
 			var body bytes.Buffer
-			if err := codec.Encode(&body, obj, gvk, m); err != nil {
+			if err := codecs.Encode(&body, obj, gvk, m); err != nil {
 				t.Fatalf("%s: %v", m, err)
 			}
-			back, got, err := codec.Decode(body.Bytes(), m, nil, v.New(), true)
+			back, got, err := codecs.Decode(body.Bytes(), m, nil, v.New(), true)
 			if err != nil || *got != gvk {
 				t.Fatalf("%s: %v, %v", m, got, err)
 			}
@@ -49,7 +49,7 @@ func TestStorageGoesRound(t *testing.T) {
 			k.Strategy.Canonicalize(obj)
 		}
 		obj.SetResourceVersion("")
-		stored := serial.NewStorage(k, runtime.ContentTypeProtobuf)
+		stored := codec.NewStorage(k, runtime.ContentTypeProtobuf)
 		value, err := stored.Encode(obj)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestClaimsOfLongAgo(t *testing.T) {
 		"of a claim":        {Kind: "PersistentVolumeClaim", Name: "c"},
 		"of something else": {APIGroup: &group, Kind: "K", Name: "n"}, "none": nil,
 	} {
-		stored := serial.NewStorage(claims, runtime.ContentTypeProtobuf)
+		stored := codec.NewStorage(claims, runtime.ContentTypeProtobuf)
 		value, err := stored.Encode(
 			&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}})
 		if err != nil {

@@ -5,19 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"testing"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // FuzzStored: whatever lies in the store is refused, or read, and then written and read again the same.
 func FuzzStored(f *testing.F) {
-	var stored []*serial.Storage
+	var stored []*codec.Storage
 	for _, k := range kinds.Table(api.Deps{}) {
 		if k.Virtual() {
 			continue
 		}
-		stored = append(stored, serial.NewStorage(k, runtime.ContentTypeProtobuf))
+		stored = append(stored, codec.NewStorage(k, runtime.ContentTypeProtobuf))
 		obj := k.HubVersion().New()
 		filler(1).Fill(obj)
 		obj.SetResourceVersion("")

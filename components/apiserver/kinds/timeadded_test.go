@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // TestTaintsWithoutTime: a taint that lies in the store without the time at which it came has come when it is read.
@@ -28,7 +28,7 @@ func TestTaintsWithoutTime(t *testing.T) {
 		{"DeviceTaintRule", "v1alpha3", `{"taint":` + taint + `}`},
 		{"DeviceTaintRule", "v1beta2", `{"taint":` + taint + `}`},
 	} {
-		obj, err := serial.NewStorage(kind[c.name], runtime.ContentTypeProtobuf).Decode([]byte(
+		obj, err := codec.NewStorage(kind[c.name], runtime.ContentTypeProtobuf).Decode([]byte(
 			`{"apiVersion":"resource.k8s.io/` + c.version + `","kind":"` + c.name +
 				`","metadata":{"name":"x"},"spec":` + c.spec + `}`))
 		if err != nil {

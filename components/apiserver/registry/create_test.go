@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -22,7 +22,7 @@ func TestCreate(t *testing.T) {
 	maps := registrytest.ConfigMaps(t, memory.New(nil))
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g := New(Config{
-		Resources: []Resource{{Kind: maps.Kind(), Cache: maps}}, Scheme: serial.NewScheme(),
+		Resources: []Resource{{Kind: maps.Kind(), Cache: maps}}, Scheme: codec.NewScheme(),
 		Clock: testclock.NewFakePassiveClock(now.Add(time.Millisecond)),
 	})
 	ep := g.Endpoints()[Key{GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps"}]

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Endpoint is one way to an object: a resource or one of its subresources, in one version. It is safe for concurrent
@@ -42,7 +42,7 @@ func (g *Registry) open(endpoints map[Key]*Endpoint, r Resource, v *api.Version)
 		GVK: v.WithKind(r.Kind.Name), GVR: v.WithResource(r.Kind.Resource),
 		Resource: schema.GroupResource{Group: v.Group, Resource: r.Kind.Resource},
 	}
-	main.Verbatim = sync.OnceValue(func() bool { return serial.IsVerbatim(reflect.TypeOf(v.New()).Elem()) })
+	main.Verbatim = sync.OnceValue(func() bool { return codec.IsVerbatim(reflect.TypeOf(v.New()).Elem()) })
 	main.fields = g.fieldsOf(main)
 	endpoints[Key{v.GroupVersion, r.Kind.Resource, ""}] = main
 	subresources := r.Kind.SubresourcesIn(v.GroupVersion)
@@ -115,7 +115,7 @@ func (ep *Endpoint) subresource() string {
 }
 
 // Format is how entries are encoded for this endpoint.
-func (ep *Endpoint) Format(media serial.MediaType, shape cache.Shape) *cache.Format {
+func (ep *Endpoint) Format(media codec.MediaType, shape cache.Shape) *cache.Format {
 	return ep.Cache.Format(ep.Version.GroupVersion, media, shape)
 }
 

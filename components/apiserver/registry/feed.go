@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Feed implements objects.Feeder. A resource that isn't served has no objects. After a watch that fell behind, the
@@ -59,7 +59,7 @@ type feed struct {
 // may give it to another one.
 func (f *feed) put(e *cache.Entry) {
 	old := f.known[e.Key]
-	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() && serial.SameContent(old, e.Object) {
+	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() && codec.SameContent(old, e.Object) {
 		return
 	}
 	f.known[e.Key] = e.Object

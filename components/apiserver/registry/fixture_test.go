@@ -15,9 +15,9 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -59,7 +59,7 @@ func newFixture(t *testing.T, s setup, resources ...string) *fixture {
 		}
 		kinds = append(kinds, kind)
 	}
-	config := Config{Scheme: serial.NewScheme(), Clock: f.clock, Admission: s.admission, NoCollector: s.noCollector,
+	config := Config{Scheme: codec.NewScheme(), Clock: f.clock, Admission: s.admission, NoCollector: s.noCollector,
 		DeleteWorkers: s.workers}
 	for i, c := range registrytest.Caches(t, f.store, kinds...) {
 		config.Resources = append(config.Resources, Resource{Kind: kinds[i], Cache: c})

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // objectInterfaces is what admission needs to know of objects that it shows to others, and takes back from them, in
@@ -112,7 +112,7 @@ func (i *objectInterfaces) Convert(in, out, _ any) error {
 		return fmt.Errorf("can't convert %T to %T", in, out)
 	}
 	kind := target.GetObjectKind().GroupVersionKind()
-	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(serial.ShallowCopy(obj)).Elem())
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(codec.ShallowCopy(obj)).Elem())
 	target.GetObjectKind().SetGroupVersionKind(kind)
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// Answer serves a create of a kind of which nothing is stored: a new hub object, which belongs to it, is filled in and
+// CreateVirtual serves a create of a kind of which nothing is stored: a new hub object, which belongs to it, is filled in and
 // given back. It may be nil.
-func (w Writer) Answer(
+func (w Writer) CreateVirtual(
 	ctx context.Context, obj api.Object, options *metav1.CreateOptions, manager string,
 ) (api.Object, error) {
 	WipeSystemFields(obj)
@@ -27,7 +27,7 @@ func (w Writer) Answer(
 		return nil, err
 	}
 	dropDuplicateOwners(ctx, obj, duplicateOwnersAdmitted)
-	return w.Kind.Answer(ctx, obj, api.Asked{
+	return w.Kind.CreateFunc(ctx, obj, api.CreateRequest{
 		DryRun: a.dryRun, Admit: func() error { return w.validate(ctx, a, obj, nil) },
 	})
 }

@@ -71,7 +71,7 @@ func TestAnswer(t *testing.T) {
 	f := newFixture(t, setup{
 		admission: admits{recorded(step, "mutating"), recorded(step, "validating")},
 		kind: func(k *api.Kind) {
-			k.Answer = func(_ context.Context, obj api.Object, asked api.Asked) (api.Object, error) {
+			k.CreateFunc = func(_ context.Context, obj api.Object, asked api.CreateRequest) (api.Object, error) {
 				steps = append(steps, map[bool]string{false: "answer", true: "answer dry"}[asked.DryRun])
 				if err := asked.Admit(); err != nil {
 					return nil, err
@@ -98,7 +98,7 @@ func TestAnswer(t *testing.T) {
 		}
 		sent.SetUID("made-up")
 		sent.SetCreationTimestamp(metav1.Unix(1, 0))
-		obj, err := w.Answer(f.ctx(), sent, &metav1.CreateOptions{DryRun: c.dryRun}, "tester")
+		obj, err := w.CreateVirtual(f.ctx(), sent, &metav1.CreateOptions{DryRun: c.dryRun}, "tester")
 		if (err == nil) != (c.failing == "") || !slices.Equal(steps, c.want) {
 			t.Errorf("failing at %q: %q, %v", c.failing, steps, err)
 		}

@@ -19,7 +19,7 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.withAuditID,
 		s.beginAudit,
 		s.withRequestInfo,
-		s.withMetrics,
+		s.metrics.withMetrics,
 		s.retryLater,
 		s.withEdge,
 		s.rejectDraining,
@@ -29,10 +29,10 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.trace,
 		s.timed("audit", s.audit),
 		s.timed(s.config.Impersonation.Name, s.impersonate),
-		s.countDropped,
+		s.metrics.countDropped,
 		s.withFlowControl(),
 		s.spanned("authorization", s.authorize),
-		s.countReached,
+		s.metrics.countReached,
 	}
 	if s.config.Last != nil {
 		filters = append(filters, s.config.Last)

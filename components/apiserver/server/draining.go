@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // rejectDraining rejects requests on connections that were open when the server stopped accepting new ones, so that the
@@ -26,7 +26,7 @@ func (s *Server) rejectDraining(next http.Handler) http.Handler {
 				w.Header().Set("Retry-After", "1")
 				w.Header().Set("X-Content-Type-Options", "nosniff")
 				answer.ErrorIn(w, r, apierrors.NewServiceUnavailable("apiserver is shutting down"),
-					negotiate.Offer{Media: []serial.MediaType{serial.JSON}})
+					negotiate.Offer{Media: []codec.MediaType{codec.JSON}})
 				return
 			}
 		default:

@@ -34,7 +34,7 @@ func TestExposition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for hidden, extra := range map[bool][]string{false: nil, true: {"old 0"}} {
-		m := newMetrics(prometheus.NewRegistry())
+		m := newMetrics(&Config{Registry: prometheus.NewRegistry()})
 		w := httptest.NewRecorder()
 		m.handler(registry, []prometheus.Gatherer{library},
 			Exposition{Exposition: exposition.Exposition{Disabled: []string{"secret"}, Labels: labels, Minor: 36,

@@ -32,11 +32,13 @@ type metrics struct {
 	own         *prometheus.CounterVec
 	started     time.Time // the process, as near as it matters
 	resets      resets
+	// serves and defined are those of Config.
+	serves, defined func(info *request.RequestInfo) bool
 }
 
-func newMetrics(registry *prometheus.Registry) *metrics {
+func newMetrics(config *Config) *metrics {
 	m := &metrics{
-		started: time.Now(),
+		started: time.Now(), serves: config.Serves, defined: config.Defined,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total",
 			Help: "Requests served, by verb, resource and response code.",
@@ -58,9 +60,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
 	m.addMore()
-	registry.MustRegister(m.requests, m.duration, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own,
+	config.Registry.MustRegister(m.requests, m.duration, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own,
 		m.handshakes.failed)
-	m.access = newAccessMetrics(registry)
+	m.access = newAccessMetrics(config.Registry)
 	return m
 }
 
@@ -68,35 +70,35 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 const component = "apiserver"
 
 // counts tells whether requests are counted by the resource that they name.
-func (s *Server) counts(info *request.RequestInfo) bool {
-	return info.IsResourceRequest && (s.config.Serves == nil || s.config.Serves(info))
+func (m *metrics) counts(info *request.RequestInfo) bool {
+	return info.IsResourceRequest && (m.serves == nil || m.serves(info))
 }
 
 // withMetrics counts and times requests that are served, and counts those that are dropped as there are too many.
-func (s *Server) withMetrics(next http.Handler) http.Handler {
+func (m *metrics) withMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
 		if !info.IsResourceRequest {
-			s.countPath(w, r, next)
+			m.countPath(w, r, next)
 			return
 		}
-		if !s.counts(info) {
+		if !m.counts(info) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		a, of := requestStateOf(r), servedOf(r, info)
-		counted := s.routed(of, info)
+		counted := m.routed(of, info)
 		start, ended := time.Now(), false
 		record := &recorder{ResponseWriter: w}
 		record.body.follow(r, of, info)
-		defer s.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
+		defer m.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
 		defer func() {
 			switch {
-			case a.got == reached && (ended || a.cut) && s.routes(r, info, record.status()):
+			case a.got == reached && (ended || a.cut) && m.routes(r, info, record.status()):
 				// else it panicked, or there was nothing to serve
-				s.metrics.noteServed(r, counted, record, time.Since(start))
+				m.noteServed(r, counted, record, time.Since(start))
 			case a.got == queued && record.code == http.StatusTooManyRequests:
-				s.metrics.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource,
+				m.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource,
 					of.subresource, of.scope, component, "429").Inc()
 			}
 		}()
@@ -122,7 +124,7 @@ func (m *metrics) noteServed(r *http.Request, of served, record *recorder, took 
 
 // countDropped notes that a request gets as far as to where there may be too many, and counts those that are dropped
 // there and are for no resource.
-func (s *Server) countDropped(next http.Handler) http.Handler {
+func (m *metrics) countDropped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := requestStateOf(r)
 		a.got = queued
@@ -133,19 +135,19 @@ func (s *Server) countDropped(next http.Handler) http.Handler {
 		record := &recorder{ResponseWriter: w}
 		next.ServeHTTP(record, r)
 		if a.got == queued && record.code == http.StatusTooManyRequests {
-			s.metrics.requests.WithLabelValues(methodOf(r), dryRunOf(r), "", "", "", "", "", component, "429").Inc()
+			m.requests.WithLabelValues(methodOf(r), dryRunOf(r), "", "", "", "", "", component, "429").Inc()
 		}
 	})
 }
 
 // countReached notes that a request is served, and tells how many there are that take long.
-func (s *Server) countReached(next http.Handler) http.Handler {
+func (m *metrics) countReached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := requestStateOf(r)
 		a.got = reached
-		if LongRunning(r, a.info) && s.counts(a.info) {
+		if LongRunning(r, a.info) && m.counts(a.info) {
 			of := servedOf(r, a.info)
-			gauge := s.metrics.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource,
+			gauge := m.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource,
 				of.scope, component)
 			gauge.Inc()
 			defer gauge.Dec()

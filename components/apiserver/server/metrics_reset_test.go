@@ -34,7 +34,7 @@ func TestReset(t *testing.T) {
 		took.WithLabelValues("a").Observe(1.5)
 		summed.Observe(3)
 
-		h := newMetrics(prometheus.NewRegistry()).handler(registry, nil, Exposition{Resets: allowed})
+		h := newMetrics(&Config{Registry: prometheus.NewRegistry()}).handler(registry, nil, Exposition{Resets: allowed})
 		serve := func(method string) string {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(method, "/metrics", nil))

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // served is what requests for resources have in common that are counted together.
@@ -25,22 +25,22 @@ func servedOf(r *http.Request, info *request.RequestInfo) served {
 	}
 }
 
-func (s *Server) defined(info *request.RequestInfo) bool {
-	return s.config.Defined != nil && s.config.Defined(info)
+func (m *metrics) custom(info *request.RequestInfo) bool {
+	return m.defined != nil && m.defined(info)
 }
 
 // routes tells whether upstream has something that serves such a request, and counts it: methods that a resource
 // doesn't know, and for those that aren't custom, forms that nothing is read or written in, are refused before that.
-func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bool {
+func (m *metrics) routes(r *http.Request, info *request.RequestInfo, code int) bool {
 	switch code {
 	case http.StatusMethodNotAllowed:
-		return info.Verb == "watch" && !s.defined(info) // which is refused as a way to list
+		return info.Verb == "watch" && !m.custom(info) // which is refused as a way to list
 	case http.StatusUnsupportedMediaType:
-		return info.Verb != "patch" || s.defined(info)
+		return info.Verb != "patch" || m.custom(info)
 	case http.StatusNotAcceptable:
-		return s.defined(info) ||
-			negotiate.Named(r.Header.Get("Accept"), serial.JSON.String(), serial.YAML.String(),
-				serial.Protobuf.String(), serial.CBOR.String(), "*/*")
+		return m.custom(info) ||
+			negotiate.Named(r.Header.Get("Accept"), codec.JSON.String(), codec.YAML.String(),
+				codec.Protobuf.String(), codec.CBOR.String(), "*/*")
 	}
 	return true
 }
@@ -48,8 +48,8 @@ func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bo
 // routed is by what a request is counted that is served. With upstream, routes of built-in kinds go by the path alone:
 // a list or a watch of the one object that a selector names is counted as others are, while all else takes it for a
 // request for that object.
-func (s *Server) routed(of served, info *request.RequestInfo) served {
-	defined := s.defined(info)
+func (m *metrics) routed(of served, info *request.RequestInfo) served {
+	defined := m.custom(info)
 	of.sized = of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" && !defined
 	switch {
 	case info.Verb != "list" && info.Verb != "watch", info.Name == "", len(info.Parts) > 1, defined:

@@ -133,7 +133,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, closing: make(chan struct{}), responseGrace: responseGrace}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
-	s.metrics = newMetrics(config.Registry)
+	s.metrics = newMetrics(&config)
 	s.installHealth()
 	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry, config.Gatherers, config.Exposition))
 	protocols := &http.Protocols{}

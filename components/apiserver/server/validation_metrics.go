@@ -74,7 +74,7 @@ func ours(r *http.Request, took time.Duration) time.Duration {
 
 // noteEnd counts a request that the server ended for its own good, or that comes from itself. It is deferred, as it
 // looks at what panics.
-func (s *Server) noteEnd(r *http.Request, a *requestState, record *recorder, verb, group, resource,
+func (m *metrics) noteEnd(r *http.Request, a *requestState, record *recorder, verb, group, resource,
 	subresource string) {
 	fate := "ok"
 	if p := recover(); p != nil {
@@ -83,7 +83,7 @@ func (s *Server) noteEnd(r *http.Request, a *requestState, record *recorder, ver
 	}
 	ctx := r.Context()
 	if who, ok := request.UserFrom(ctx); ok && who.GetName() == user.APIServerUser && a.got == reached {
-		s.metrics.own.WithLabelValues(verb, group, resource, subresource).Inc()
+		m.own.WithLabelValues(verb, group, resource, subresource).Inc()
 	}
 	if record.code == http.StatusGatewayTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		endpointmetrics.RecordRequestTermination(r, a.info, endpointmetrics.APIServerComponent, record.code)
@@ -140,28 +140,28 @@ func methodOf(r *http.Request) string {
 }
 
 // countPath counts and times requests for what is no resource.
-func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (m *metrics) countPath(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	of, ok := pathOf(r)
 	if !ok {
 		next.ServeHTTP(w, r)
 		return
 	}
 	a, start, record, method := requestStateOf(r), time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
-	defer s.noteEnd(r, a, record, method, "", of.resource, of.name)
+	defer m.noteEnd(r, a, record, method, "", of.resource, of.name)
 	defer func() {
 		if a.got != reached {
 			return
 		}
 		took := time.Since(start).Seconds()
 		group, version := of.pageVersion(r, record)
-		s.metrics.requests.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component,
+		m.requests.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component,
 			strconv.Itoa(record.status())).Inc()
-		s.metrics.duration.WithLabelValues(method, "", group, version, of.resource, of.name, "",
+		m.duration.WithLabelValues(method, "", group, version, of.resource, of.name, "",
 			of.component).Observe(took)
-		s.metrics.sli.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(took)
-		s.metrics.noteValidation(r)
+		m.sli.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(took)
+		m.noteValidation(r)
 		if r.Method == http.MethodGet || of.resource != "" {
-			s.metrics.size.WithLabelValues(method, group, version, of.resource, of.name, "",
+			m.size.WithLabelValues(method, group, version, of.resource, of.name, "",
 				of.component).Observe(float64(record.size))
 		}
 	}()

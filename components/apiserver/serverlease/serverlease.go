@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -68,7 +68,7 @@ func (s *Servers) put(ctx context.Context, key string, set func(*Lease), current
 	if err != nil {
 		return err
 	}
-	value := serial.AppendEnvelope(nil, corev1.SchemeGroupVersion.WithKind("Endpoints"), body)
+	value := codec.AppendEnvelope(nil, corev1.SchemeGroupVersion.WithKind("Endpoints"), body)
 	if current.Revision == 0 {
 		_, err = s.Store.Create(ctx, key, value, s.Life)
 	} else {
@@ -79,10 +79,10 @@ func (s *Servers) put(ctx context.Context, key string, set func(*Lease), current
 
 func open(value []byte) (*Lease, error) {
 	lease := &Lease{}
-	if !serial.IsEnvelope(value) {
+	if !codec.IsEnvelope(value) {
 		return lease, json.Unmarshal(value, lease)
 	}
-	_, body, err := serial.OpenEnvelope(value)
+	_, body, err := codec.OpenEnvelope(value)
 	if err != nil {
 		return nil, err
 	}

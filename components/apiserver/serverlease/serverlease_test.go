@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -141,7 +141,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, lease, err)
 		}
 		item, err := race.Store.Get(t.Context(), root+"/"+name)
-		if err != nil || !serial.IsEnvelope(item.Value) || !strings.Contains(string(item.Value), "Endpoints") {
+		if err != nil || !codec.IsEnvelope(item.Value) || !strings.Contains(string(item.Value), "Endpoints") {
 			t.Errorf("%s: value %q, %v", name, item.Value, err)
 		}
 	}

@@ -46,7 +46,7 @@ func (a *Allocator) families(s, old *corev1.Service) error {
 		return nil
 	}
 	spec := &s.Spec
-	anyEndpoints := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+	anyEndpoints := core.Headless(s) && len(spec.Selector) == 0
 	if spec.IPFamilyPolicy == nil {
 		p := corev1.IPFamilyPolicySingleStack
 		switch {

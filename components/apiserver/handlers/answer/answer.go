@@ -18,9 +18,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/audit/record"
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/latency"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 type cut struct{}
@@ -82,13 +82,13 @@ func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
 // told notes what became of a request.
 func told(r *http.Request, status *metav1.Status) {
 	record.Response(r.Context(), status,
-		func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
+		func(obj runtime.Object) ([]byte, error) { return codec.Body(obj, statusKind, codec.JSON) })
 }
 
 func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer negotiate.Offer) {
 	choice, err := offer.Accept(r)
 	if err != nil { // what went wrong must be told, even in a form that wasn't asked for
-		choice = negotiate.Choice{Media: serial.JSON, Pretty: true}
+		choice = negotiate.Choice{Media: codec.JSON, Pretty: true}
 	} else {
 		told(r, status)
 	}
@@ -141,15 +141,15 @@ func StatusOf(ctx context.Context, err error) *metav1.Status {
 
 // Encode writes a Status in a format.
 func Encode(status *metav1.Status, choice negotiate.Choice) ([]byte, error) {
-	if choice.Pretty && choice.Media == serial.JSON {
+	if choice.Pretty && choice.Media == codec.JSON {
 		return json.MarshalIndent(status, "", "  ")
 	}
-	body, err := serial.Body(status, statusKind, choice.Media)
+	body, err := codec.Body(status, statusKind, choice.Media)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = serial.WriteObject(&out, choice.Media, statusKind, body)
+	err = codec.WriteObject(&out, choice.Media, statusKind, body)
 	return out.Bytes(), err
 }
 

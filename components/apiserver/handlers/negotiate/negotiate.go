@@ -14,36 +14,36 @@ import (
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 // Offer is what an endpoint can answer with.
 type Offer struct {
 	// Media are the formats of its objects, in the order of preference; the first is the default.
-	Media []serial.MediaType
+	Media []codec.MediaType
 	// Shapes are the kinds of meta.k8s.io that it can show its objects as, in all formats that these have.
 	Shapes []string
 	// CBOR tells that it is one of the formats of the server.
 	CBOR bool
 }
 
-func (o Offer) formats() []serial.MediaType { return Formats(o.CBOR) }
+func (o Offer) formats() []codec.MediaType { return Formats(o.CBOR) }
 
 // Choice is the outcome.
 type Choice struct {
-	Media serial.MediaType
+	Media codec.MediaType
 	// Shape is the kind of meta.k8s.io to convert to, "" for the object itself; Version is its version.
 	Shape, Version string
 	Pretty         bool
 }
 
 // All are the formats of objects, of a server that has no CBOR.
-var All = []serial.MediaType{serial.JSON, serial.YAML, serial.Protobuf}
+var All = []codec.MediaType{codec.JSON, codec.YAML, codec.Protobuf}
 
 // Formats are those of objects.
-func Formats(cbor bool) []serial.MediaType {
+func Formats(cbor bool) []codec.MediaType {
 	if cbor {
-		return append(slices.Clone(All), serial.CBOR)
+		return append(slices.Clone(All), codec.CBOR)
 	}
 	return All
 }
@@ -62,7 +62,7 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 	if header == "" || header == "*/*" {
 		return Choice{Media: o.Media[0], Pretty: Pretty(r)}, nil
 	}
-	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(o.Media, m) {
+	if m, ok := codec.ParseMediaType(header); ok && slices.Contains(o.Media, m) {
 		return Choice{Media: m, Pretty: Pretty(r)}, nil
 	}
 	if m, ok := o.plain(header); ok {
@@ -77,17 +77,17 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 			}
 		}
 	}
-	return Choice{}, notAcceptable(formats, serial.MediaType.String)
+	return Choice{}, notAcceptable(formats, codec.MediaType.String)
 }
 
 // plain chooses from a list of media types that has nothing but these, as client-go's, in their order. It finds none
 // where the list is to be looked at closely.
-func (o Offer) plain(header string) (serial.MediaType, bool) {
+func (o Offer) plain(header string) (codec.MediaType, bool) {
 	if strings.ContainsAny(header, "; *") || strings.Count(header, ",") > maxPlain {
 		return 0, false
 	}
 	for media := range strings.SplitSeq(header, ",") {
-		if m, ok := serial.ParseMediaType(media); ok && slices.Contains(o.Media, m) {
+		if m, ok := codec.ParseMediaType(media); ok && slices.Contains(o.Media, m) {
 			return m, true
 		}
 	}
@@ -98,12 +98,12 @@ func (o Offer) plain(header string) (serial.MediaType, bool) {
 const maxPlain = 8
 
 // match tells whether the clause can be served in a format.
-func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool) {
+func (o Offer) match(clause *goautoneg.Accept, m codec.MediaType) (Choice, bool) {
 	if !Covers(clause, m) {
 		return Choice{}, false
 	}
 	params := clause.Params
-	if stream := params["stream"]; stream != "" && (stream != "watch" || m == serial.YAML) {
+	if stream := params["stream"]; stream != "" && (stream != "watch" || m == codec.YAML) {
 		return Choice{}, false
 	}
 	if sv := params["sv"]; sv != "" && (sv != "v1" || len(o.Shapes) == 0) {
@@ -120,7 +120,7 @@ func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool
 }
 
 // Covers tells whether the clause is of a format, or of any, or of all that begin like it.
-func Covers(clause *goautoneg.Accept, m serial.MediaType) bool {
+func Covers(clause *goautoneg.Accept, m codec.MediaType) bool {
 	main, sub, _ := strings.Cut(m.String(), "/")
 	switch {
 	case clause.Type == main:
@@ -147,7 +147,7 @@ func Gzip(r *http.Request) bool {
 
 // hasVersion tells whether the shape exists in that version and format.
 func hasVersion(c Choice) bool {
-	if c.Shape == Table && (c.Media == serial.Protobuf || c.Media == serial.CBOR) {
+	if c.Shape == Table && (c.Media == codec.Protobuf || c.Media == codec.CBOR) {
 		return false
 	}
 	return c.Version == metav1.SchemeGroupVersion.Version || c.Version == metav1beta1.SchemeGroupVersion.Version
@@ -155,7 +155,7 @@ func hasVersion(c Choice) bool {
 
 // Stream checks that what was chosen can be the format of a watch. The error is an API status error (406).
 func (c Choice) Stream(cbor bool) error {
-	if c.Media == serial.YAML {
+	if c.Media == codec.YAML {
 		return NotAcceptable("only the following media types are accepted: " + strings.Join(Streams(cbor), ", "))
 	}
 	return nil
@@ -163,9 +163,9 @@ func (c Choice) Stream(cbor bool) error {
 
 // Streams are the formats of watches.
 func Streams(cbor bool) []string {
-	out := []string{serial.JSON.String() + ";stream=watch", serial.Protobuf.String() + ";stream=watch"}
+	out := []string{codec.JSON.String() + ";stream=watch", codec.Protobuf.String() + ";stream=watch"}
 	if cbor {
-		out = append(out, serial.CBOR.StreamType())
+		out = append(out, codec.CBOR.StreamType())
 	}
 	return out
 }
@@ -196,23 +196,23 @@ func Pretty(r *http.Request) bool {
 
 // Body reads the format of a request's body; the first known when nothing is said. The error is an API status error
 // (415).
-func Body(r *http.Request, known ...serial.MediaType) (serial.MediaType, error) {
+func Body(r *http.Request, known ...codec.MediaType) (codec.MediaType, error) {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
 		return known[0], nil
 	}
-	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(known, m) {
+	if m, ok := codec.ParseMediaType(header); ok && slices.Contains(known, m) {
 		return m, nil
 	}
 	if media, _, err := mime.ParseMediaType(header); err == nil {
-		if m, ok := serial.ParseMediaType(media); ok && slices.Contains(known, m) {
+		if m, ok := codec.ParseMediaType(media); ok && slices.Contains(known, m) {
 			return m, nil
 		}
 	}
-	return 0, Unsupported(join(known, serial.MediaType.String))
+	return 0, Unsupported(join(known, codec.MediaType.String))
 }
 
-func join(media []serial.MediaType, name func(serial.MediaType) string) string {
+func join(media []codec.MediaType, name func(codec.MediaType) string) string {
 	out := make([]string, len(media))
 	for i, m := range media {
 		out[i] = name(m)
@@ -220,7 +220,7 @@ func join(media []serial.MediaType, name func(serial.MediaType) string) string {
 	return strings.Join(out, ", ")
 }
 
-func notAcceptable(media []serial.MediaType, name func(serial.MediaType) string) error {
+func notAcceptable(media []codec.MediaType, name func(codec.MediaType) string) error {
 	return NotAcceptable("only the following media types are accepted: " + join(media, name))
 }
 

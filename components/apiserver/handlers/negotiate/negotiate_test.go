@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/codec"
 )
 
 func TestAccept(t *testing.T) {
@@ -18,37 +18,37 @@ func TestAccept(t *testing.T) {
 		want   Choice
 		fails  bool
 	}{
-		"nothing":         {accept: "", want: Choice{Media: serial.JSON}},
-		"anything":        {accept: "*/*", want: Choice{Media: serial.JSON}},
-		"any application": {accept: "application/*", want: Choice{Media: serial.JSON}},
-		"YAML":            {accept: "application/yaml", want: Choice{Media: serial.YAML}},
+		"nothing":         {accept: "", want: Choice{Media: codec.JSON}},
+		"anything":        {accept: "*/*", want: Choice{Media: codec.JSON}},
+		"any application": {accept: "application/*", want: Choice{Media: codec.JSON}},
+		"YAML":            {accept: "application/yaml", want: Choice{Media: codec.YAML}},
 		"the first known": {accept: "text/html, application/vnd.kubernetes.protobuf, application/json",
-			want: Choice{Media: serial.Protobuf}},
+			want: Choice{Media: codec.Protobuf}},
 		"a plain list": {accept: "text/html,application/vnd.kubernetes.protobuf,application/json",
-			want: Choice{Media: serial.Protobuf}},
+			want: Choice{Media: codec.Protobuf}},
 		"a plain list of none": {accept: "text/html,text/plain", fails: true},
 		"by quality": {accept: "application/json;q=0.1,application/yaml;q=0.9",
-			want: Choice{Media: serial.YAML}},
+			want: Choice{Media: codec.YAML}},
 		"table": {accept: table + ",application/json",
-			want: Choice{Media: serial.JSON, Shape: Table, Version: "v1"}},
+			want: Choice{Media: codec.JSON, Shape: Table, Version: "v1"}},
 		"table of old": {accept: "application/yaml;as=Table;v=v1beta1;g=meta.k8s.io",
-			want: Choice{Media: serial.YAML, Shape: Table, Version: "v1beta1"}},
+			want: Choice{Media: codec.YAML, Shape: Table, Version: "v1beta1"}},
 		"stream": {accept: "application/vnd.kubernetes.protobuf;stream=watch",
-			want: Choice{Media: serial.Protobuf}},
+			want: Choice{Media: codec.Protobuf}},
 		"unknown stream":    {accept: "application/json;stream=list", fails: true},
 		"no stream as YAML": {accept: "application/yaml;stream=watch", fails: true},
-		"half a shape":      {accept: "application/json;v=v1,application/yaml", want: Choice{Media: serial.YAML}},
+		"half a shape":      {accept: "application/json;v=v1,application/yaml", want: Choice{Media: codec.YAML}},
 		"server version": {accept: "application/json;sv=v2,application/yaml;sv=v1",
-			want: Choice{Media: serial.YAML}},
+			want: Choice{Media: codec.YAML}},
 		"unknown shape": {accept: "application/json;as=Chair;v=v1;g=meta.k8s.io,application/json",
-			want: Choice{Media: serial.JSON}},
+			want: Choice{Media: codec.JSON}},
 		"unknown version": {accept: "application/json;as=Table;v=v9;g=meta.k8s.io,application/json",
-			want: Choice{Media: serial.JSON}},
+			want: Choice{Media: codec.JSON}},
 		"no table as protobuf": {accept: "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
 			fails: true},
 		"none known":         {accept: "text/html", fails: true},
-		"refused, as a joke": {accept: "application/json;q=0", want: Choice{Media: serial.JSON}},
-		"pretty":             {accept: "application/json;pretty=1", want: Choice{Media: serial.JSON, Pretty: true}},
+		"refused, as a joke": {accept: "application/json;q=0", want: Choice{Media: codec.JSON}},
+		"pretty":             {accept: "application/json;pretty=1", want: Choice{Media: codec.JSON, Pretty: true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,9 +65,9 @@ func TestAccept(t *testing.T) {
 }
 
 func TestBody(t *testing.T) {
-	for header, want := range map[string]serial.MediaType{
-		"": serial.JSON, "application/json": serial.JSON, "application/json; charset=utf-8": serial.JSON,
-		"application/yaml": serial.YAML, "APPLICATION/JSON": serial.JSON,
+	for header, want := range map[string]codec.MediaType{
+		"": codec.JSON, "application/json": codec.JSON, "application/json; charset=utf-8": codec.JSON,
+		"application/yaml": codec.YAML, "APPLICATION/JSON": codec.JSON,
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Content-Type", header)

@@ -57,7 +57,7 @@ type Row[P Object] struct {
 	TTL          func(obj P) time.Duration
 	// FieldAnnotations: see Kind.
 	FieldAnnotations []string
-	Answer           AnswerFunc[P]
+	CreateFunc       CreateFunc[P]
 	Read             func(ctx context.Context, name string) []P
 }
 
@@ -112,7 +112,7 @@ func Define[P Object](r Row[P]) *Kind {
 	switch {
 	case r.Row != nil:
 		k.Row = func(obj Object) []any { return r.Row(obj.(P)) }
-	case r.Answer == nil:
+	case r.CreateFunc == nil:
 		k.Columns, k.Row = plainColumns(), plainRow
 	}
 	if r.RowConditions != nil {
@@ -130,10 +130,10 @@ func Define[P Object](r Row[P]) *Kind {
 	if r.TTL != nil {
 		k.TTL = func(obj Object) time.Duration { return r.TTL(obj.(P)) }
 	}
-	if r.Answer != nil {
+	if r.CreateFunc != nil {
 		k.Verbs = []string{"create"}
-		k.Answer = func(ctx context.Context, obj Object, asked Asked) (Object, error) {
-			return r.Answer(ctx, obj.(P), asked)
+		k.CreateFunc = func(ctx context.Context, obj Object, asked CreateRequest) (Object, error) {
+			return r.CreateFunc(ctx, obj.(P), asked)
 		}
 	}
 	if r.Read != nil {

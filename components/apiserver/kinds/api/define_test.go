@@ -9,7 +9,7 @@ import (
 )
 
 // notCopied are the fields of Row that Kind has under the same name, and that Define makes something else of.
-var notCopied = []string{"Strategy", "Subresources", "Row", "RowConditions", "RowOrder", "Fields", "TTL", "Answer",
+var notCopied = []string{"Strategy", "Subresources", "Row", "RowConditions", "RowOrder", "Fields", "TTL", "CreateFunc",
 	"Read", "OnRead"}
 
 // something returns a value of a type that isn't its zero value.
@@ -72,7 +72,7 @@ func TestDefineForgetsNothing(t *testing.T) {
 func TestFunctionsOfRow(t *testing.T) {
 	var row Row[*corev1.Pod]
 	plain := reflect.ValueOf(Define(row)).Elem()
-	for _, name := range []string{"RowConditions", "RowOrder", "TTL", "Answer", "Read", "OnRead"} {
+	for _, name := range []string{"RowConditions", "RowOrder", "TTL", "CreateFunc", "Read", "OnRead"} {
 		if !plain.FieldByName(name).IsNil() {
 			t.Errorf("%s comes of nothing", name)
 		}

@@ -52,7 +52,7 @@ type Deps struct {
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 
 	// Bind answers a POST to bindings; the object returned is ignored.
-	Bind func(ctx context.Context, b *corev1.Binding, asked Asked) (*corev1.Binding, error)
+	Bind func(ctx context.Context, b *corev1.Binding, asked CreateRequest) (*corev1.Binding, error)
 
 	// ComponentStatuses are the components of that name, or all for "", as they are now.
 	ComponentStatuses func(ctx context.Context, name string) []*corev1.ComponentStatus

@@ -54,9 +54,9 @@ type Kind struct {
 	Prefix string
 	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
 	Verbs []string
-	// Answer makes the kind virtual: create is its only verb, is answered by this, and nothing is stored (reviews).
+	// CreateFunc makes the kind virtual: create is its only verb, is served by this, and nothing is stored (reviews).
 	// It gets a hub object that it owns and may return. Errors are API status errors.
-	Answer func(ctx context.Context, obj Object, asked Asked) (Object, error)
+	CreateFunc func(ctx context.Context, obj Object, asked CreateRequest) (Object, error)
 	// Read makes the kind virtual in the other direction: get and list are its only verbs, and show what Read finds at
 	// that moment, of one name or, for "", of all. Nothing is stored. The caller owns the objects.
 	Read func(ctx context.Context, name string) []Object
@@ -181,7 +181,7 @@ func AllVerbs() []string {
 }
 
 // Virtual reports whether nothing of the kind is stored.
-func (k *Kind) Virtual() bool { return k.Answer != nil || k.Read != nil }
+func (k *Kind) Virtual() bool { return k.CreateFunc != nil || k.Read != nil }
 
 // FieldSet returns the values of all selectable fields of obj.
 func (k *Kind) FieldSet(obj Object) fields.Set {

@@ -190,7 +190,7 @@ func (s partsOfPods) bump(new, old *corev1.Pod) {
 func bindings(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*corev1.Binding]{
 		Name: "Binding", Resource: "bindings",
-		Hub:    corev1.SchemeGroupVersion,
-		Answer: api.OrUnavailable("bindings", deps.Bind),
+		Hub:        corev1.SchemeGroupVersion,
+		CreateFunc: api.OrUnavailable("bindings", deps.Bind),
 	})
 }

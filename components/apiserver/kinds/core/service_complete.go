@@ -10,15 +10,16 @@ import (
 func CompleteService(s *corev1.Service, primary corev1.IPFamily) {
 	SyncClusterIPs(s, nil)
 	if NeedsClusterIP(s) && len(s.Spec.IPFamilies) == 0 {
-		completeFamilies(&s.Spec, primary)
+		completeFamilies(s, primary)
 	}
 	CanonicalService(s)
 }
 
-func completeFamilies(s *corev1.ServiceSpec, primary corev1.IPFamily) {
+func completeFamilies(service *corev1.Service, primary corev1.IPFamily) {
+	s := &service.Spec
 	var families []corev1.IPFamily
 	switch {
-	case s.ClusterIP != corev1.ClusterIPNone:
+	case !Headless(service):
 		for _, ip := range s.ClusterIPs {
 			families = append(families, familyOf(ip))
 		}

@@ -12,7 +12,7 @@ import (
 func ServiceWarnings(s, _ *corev1.Service) []string {
 	var out []string
 	spec, path := &s.Spec, field.NewPath("spec")
-	none := spec.Type == corev1.ServiceTypeClusterIP && spec.ClusterIP == corev1.ClusterIPNone
+	headless := spec.Type == corev1.ServiceTypeClusterIP && Headless(s)
 	external := spec.Type == corev1.ServiceTypeExternalName
 	say := func(when bool, format string, args ...any) {
 		if when {
@@ -22,19 +22,19 @@ func ServiceWarnings(s, _ *corev1.Service) []string {
 	_, hints := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	say(hints, "annotation %s is deprecated, please use %s instead", corev1.DeprecatedAnnotationTopologyAwareHints,
 		corev1.AnnotationTopologyMode)
-	if spec.ClusterIP != "" && spec.ClusterIP != corev1.ClusterIPNone {
+	if !Headless(s) {
 		for i, ip := range spec.ClusterIPs {
 			out = append(out, utilvalidation.GetWarningsForIP(path.Child("clusterIPs").Index(i), ip)...)
 		}
 	}
-	say(none && spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
-	say(none && len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
-	say(none && spec.SessionAffinity != corev1.ServiceAffinityNone,
+	say(headless && spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
+	say(headless && len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
+	say(headless && spec.SessionAffinity != corev1.ServiceAffinityNone,
 		"spec.SessionAffinity is ignored for headless services")
 	for i, ip := range spec.ExternalIPs {
 		out = append(out, utilvalidation.GetWarningsForIP(path.Child("externalIPs").Index(i), ip)...)
 	}
-	say(len(spec.ExternalIPs) > 0 && !none && !external,
+	say(len(spec.ExternalIPs) > 0 && !headless && !external,
 		"spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	if spec.LoadBalancerIP != "" {
 		out = append(out, utilvalidation.GetWarningsForIP(path.Child("loadBalancerIP"), spec.LoadBalancerIP)...)

@@ -19,16 +19,16 @@ import (
 func tokenReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authenticationv1.TokenReview]{
 		Name: "TokenReview", Resource: "tokenreviews", Cluster: true,
-		Hub:    authenticationv1.SchemeGroupVersion,
-		Answer: review("tokenreviews", CheckToken, deps.TokenReview),
+		Hub:        authenticationv1.SchemeGroupVersion,
+		CreateFunc: review("tokenreviews", CheckToken, deps.TokenReview),
 	})
 }
 
 func selfSubjectReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authenticationv1.SelfSubjectReview]{
 		Name: "SelfSubjectReview", Resource: "selfsubjectreviews", Cluster: true,
-		Hub:    authenticationv1.SchemeGroupVersion,
-		Answer: review("selfsubjectreviews", nil, deps.SelfSubjectReview),
+		Hub:        authenticationv1.SchemeGroupVersion,
+		CreateFunc: review("selfsubjectreviews", nil, deps.SelfSubjectReview),
 	})
 }
 
@@ -36,7 +36,7 @@ func subjectAccessReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authorizationv1.SubjectAccessReview]{
 		Name: "SubjectAccessReview", Resource: "subjectaccessreviews", Cluster: true,
 		Hub: authorizationv1.SchemeGroupVersion,
-		Answer: review("subjectaccessreviews", valid(authorizationv1.GroupName, ValidateSubject),
+		CreateFunc: review("subjectaccessreviews", valid(authorizationv1.GroupName, ValidateSubject),
 			deps.SubjectAccessReview),
 	})
 }
@@ -45,7 +45,7 @@ func localSubjectAccessReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authorizationv1.LocalSubjectAccessReview]{
 		Name: "LocalSubjectAccessReview", Resource: "localsubjectaccessreviews",
 		Hub: authorizationv1.SchemeGroupVersion,
-		Answer: review("localsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateLocal),
+		CreateFunc: review("localsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateLocal),
 			deps.LocalSubjectAccessReview),
 	})
 }
@@ -54,7 +54,7 @@ func selfSubjectAccessReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authorizationv1.SelfSubjectAccessReview]{
 		Name: "SelfSubjectAccessReview", Resource: "selfsubjectaccessreviews", Cluster: true,
 		Hub: authorizationv1.SchemeGroupVersion,
-		Answer: review("selfsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateSelf),
+		CreateFunc: review("selfsubjectaccessreviews", valid(authorizationv1.GroupName, ValidateSelf),
 			deps.SelfSubjectAccessReview),
 	})
 }
@@ -62,18 +62,18 @@ func selfSubjectAccessReviews(deps api.Deps) *api.Kind {
 func selfSubjectRulesReviews(deps api.Deps) *api.Kind {
 	return api.Define(api.Row[*authorizationv1.SelfSubjectRulesReview]{
 		Name: "SelfSubjectRulesReview", Resource: "selfsubjectrulesreviews", Cluster: true,
-		Hub:    authorizationv1.SchemeGroupVersion,
-		Answer: review("selfsubjectrulesreviews", CheckRules, deps.SelfSubjectRulesReview),
+		Hub:        authorizationv1.SchemeGroupVersion,
+		CreateFunc: review("selfsubjectrulesreviews", CheckRules, deps.SelfSubjectRulesReview),
 	})
 }
 
 // review is f for what passes the check and is admitted; check may be nil. It changes nothing anyway.
 func review[P api.Object](resource string, check func(P) error,
-	f func(context.Context, P) (P, error)) api.AnswerFunc[P] {
+	f func(context.Context, P) (P, error)) api.CreateFunc[P] {
 	if f == nil {
 		return api.OrUnavailable[P](resource, nil)
 	}
-	return func(ctx context.Context, obj P, asked api.Asked) (P, error) {
+	return func(ctx context.Context, obj P, asked api.CreateRequest) (P, error) {
 		var none P
 		if check != nil {
 			if err := check(obj); err != nil {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/openapi/_pack/definitions"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // definition is one entry of a packed file.
@@ -114,7 +114,7 @@ func forV3(d common.OpenAPIDefinition) *spec.Schema {
 
 // kindsByModel finds the kinds that each type is registered under.
 func kindsByModel() map[string][]map[string]any {
-	scheme := serial.NewScheme()
+	scheme := codec.NewScheme()
 	known := scheme.AllKnownTypes()
 	out := map[string][]map[string]any{}
 	gvks := slices.SortedFunc(maps.Keys(known),

@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// Line is a row of a table up to its object, at whatever time it will be read: cells that tell how long ago something
+// TableRow is a row of a table up to its object, at whatever time it will be read: cells that tell how long ago something
 // was (show.Ago) have marks in it.
-type Line []byte
+type TableRow []byte
 
 // A mark stands for an age: what no JSON has in it, and since when, in seconds and nanoseconds.
 const (
@@ -22,8 +22,8 @@ const (
 	markSize = 1 + 8 + 4
 )
 
-// NewLine makes the line of a row.
-func NewLine(cells []any, conditions []metav1.TableRowCondition) (Line, error) {
+// NewTableRow makes the TableRow of cells and conditions.
+func NewTableRow(cells []any, conditions []metav1.TableRowCondition) (TableRow, error) {
 	line := append(make([]byte, 0, 160), `{"cells":[`...)
 	var err error
 	for i, cell := range cells {
@@ -45,8 +45,8 @@ func NewLine(cells []any, conditions []metav1.TableRowCondition) (Line, error) {
 	return bytes.Clone(append(line, `,"object":`...)), nil
 }
 
-// lines writes rows as they are at a time.
-type lines struct {
+// rowWriter writes rows as they are at a time.
+type rowWriter struct {
 	now   time.Time
 	until time.Time // when the text of a cell that was written becomes another; zero for never
 	text  []byte
@@ -60,8 +60,8 @@ type age struct {
 	text  []byte
 }
 
-func (l *lines) append(dst []byte, row Row) []byte {
-	dst = l.appendLine(dst, row.Line)
+func (l *rowWriter) append(dst []byte, row Row) []byte {
+	dst = l.appendCells(dst, row.Cells)
 	if row.Object == nil {
 		dst = append(dst, "null"...)
 	} else {
@@ -70,20 +70,20 @@ func (l *lines) append(dst []byte, row Row) []byte {
 	return append(dst, '}')
 }
 
-func (l *lines) appendLine(dst []byte, line Line) []byte {
+func (l *rowWriter) appendCells(dst []byte, cells TableRow) []byte {
 	for {
-		i := bytes.IndexByte(line, mark)
+		i := bytes.IndexByte(cells, mark)
 		if i < 0 {
-			return append(dst, line...)
+			return append(dst, cells...)
 		}
-		dst = append(dst, line[:i]...)
-		since := time.Unix(int64(binary.LittleEndian.Uint64(line[i+1:])), int64(binary.LittleEndian.Uint32(line[i+9:])))
+		dst = append(dst, cells[:i]...)
+		since := time.Unix(int64(binary.LittleEndian.Uint64(cells[i+1:])), int64(binary.LittleEndian.Uint32(cells[i+9:])))
 		dst = append(dst, l.age(since)...)
-		line = line[i+markSize:]
+		cells = cells[i+markSize:]
 	}
 }
 
-func (l *lines) age(since time.Time) []byte {
+func (l *rowWriter) age(since time.Time) []byte {
 	if l.last.text == nil || !l.last.since.Equal(since) {
 		text, until := show.Ago{Since: since}.At(l.now)
 		if l.until.IsZero() || until.Before(l.until) {

@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"bytes"
@@ -19,13 +19,13 @@ func TestLineAges(t *testing.T) {
 		time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		cells := []any{show.Ago{Since: since}, show.Ago{Before: `5 "<(`, Since: since, After: "ä ago)"}, "last"}
-		line, err := NewLine(cells, nil)
+		line, err := NewTableRow(cells, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, later := range []time.Duration{0, time.Second, 24 * time.Hour} {
-			l := lines{now: now.Add(later)}
-			got := l.append(nil, Row{Line: line})
+			l := rowWriter{now: now.Add(later)}
+			got := l.append(nil, Row{Cells: line})
 			said, err := json.Marshal(show.At(cells, l.now))
 			if err != nil {
 				t.Fatal(err)
@@ -44,13 +44,13 @@ func TestLineAges(t *testing.T) {
 // row.
 func TestLinesUntil(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := lines{now: now}
+	l := rowWriter{now: now}
 	for _, age := range []time.Duration{time.Hour, time.Minute, time.Minute, 48 * time.Hour} {
-		line, err := NewLine([]any{show.Ago{Since: now.Add(-age)}}, nil)
+		line, err := NewTableRow([]any{show.Ago{Since: now.Add(-age)}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.append(nil, Row{Line: line})
+		l.append(nil, Row{Cells: line})
 	}
 	if want := now.Add(time.Second); !l.until.Equal(want) {
 		t.Errorf("until %v, want %v", l.until, want)

@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"bytes"
@@ -82,7 +82,7 @@ var texts = sync.Pool{New: func() any { return new([]byte) }}
 // zero is for ever.
 func RowSegment(rows iter.Seq2[Row, error], now time.Time) (s Segment, until time.Time, err error) {
 	buf := texts.Get().(*[]byte)
-	l := lines{now: now, text: (*buf)[:0]}
+	l := rowWriter{now: now, text: (*buf)[:0]}
 	defer func() {
 		*buf = l.text
 		texts.Put(buf)

@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	admissionv1 "k8s.io/api/admission/v1"
@@ -129,7 +129,7 @@ func NewScheme() *runtime.Scheme {
 		metav1.AddMetaToScheme,
 	} {
 		if err := add(s); err != nil {
-			panic("serial: the API types contradict each other: " + err.Error())
+			panic("codec: the API types contradict each other: " + err.Error())
 		}
 	}
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})

@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"bytes"
@@ -146,8 +146,8 @@ func TestTable(t *testing.T) {
 		Kind: TableKind("v1"), Meta: want.ListMeta, Columns: want.ColumnDefinitions,
 		Rows: func(yield func(Row, error) bool) {
 			for _, row := range want.Rows {
-				line, err := NewLine(row.Cells, row.Conditions)
-				if !yield(Row{Line: line, Object: row.Object.Raw}, err) {
+				line, err := NewTableRow(row.Cells, row.Conditions)
+				if !yield(Row{Cells: line, Object: row.Object.Raw}, err) {
 					return
 				}
 			}

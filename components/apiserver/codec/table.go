@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TableKind(version string) schema.GroupVersionKind {
 
 // Row is one line of a table.
 type Row struct {
-	Line Line
+	Cells TableRow
 	// Object is the JSON body that goes with the row; nil means none (includeObject=None).
 	Object []byte
 }
@@ -70,7 +70,7 @@ func writeTableJSON(w io.Writer, t Table) error {
 		return err
 	}
 	out := chunks{w: w}
-	lines := lines{now: t.Now}
+	rows := rowWriter{now: t.Now}
 	first := true
 	for row, err := range t.Rows {
 		if err != nil {
@@ -82,8 +82,8 @@ func writeTableJSON(w io.Writer, t Table) error {
 			out.write(comma)
 		}
 		first = false
-		lines.text = lines.append(lines.text[:0], row)
-		if err := out.write(lines.text); err != nil {
+		rows.text = rows.append(rows.text[:0], row)
+		if err := out.write(rows.text); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package serial_test
+package codec_test
 
 import (
 	"testing"
@@ -6,15 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/registry/registrytest"
-	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 func TestSameContent(t *testing.T) {
 	a, b := registrytest.Pod(), registrytest.Pod()
 	a.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	b.Spec.InitContainers = []corev1.Container{} // as good as none
-	if !serial.SameContent(a, b) {
+	if !codec.SameContent(a, b) {
 		t.Error("pods that differ in nothing that counts are told apart")
 	}
 	for name, change := range map[string]func(*corev1.Pod){
@@ -24,7 +24,7 @@ func TestSameContent(t *testing.T) {
 	} {
 		c := registrytest.Pod()
 		change(c)
-		if serial.SameContent(a, c) {
+		if codec.SameContent(a, c) {
 			t.Errorf("a change of the %s doesn't count", name)
 		}
 	}

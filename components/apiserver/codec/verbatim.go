@@ -1,4 +1,4 @@
-package serial
+package codec
 
 import (
 	"encoding/json"

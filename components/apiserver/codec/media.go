@@ -1,10 +1,10 @@
-// Package serial turns objects into bytes and back: the formats of the API's wire (JSON, YAML, protobuf), the form in
+// Package codec turns objects into bytes and back: the formats of the API's wire (JSON, YAML, protobuf), the form in
 // which objects lie in storage, and lists, tables and watch events put together from objects that are bytes already.
 //
 // Bodies. Whatever is kept encoded is kept as a body: for JSON the whole object with kind and apiVersion and no
 // newline; for CBOR the same, with these two in front, and no tag; for protobuf the bare message, without the envelope
 // that names its kind. The Write functions add what is missing.
-package serial
+package codec
 
 import "fmt"
 
