@@ -129,8 +129,8 @@ func TestComponentsStandAlone(t *testing.T) {
 	}
 }
 
-// TestAnyClusterIsServed: what works on any cluster knows nothing of Quintet. Its tests may compare with golden files as
-// all others do.
+// TestAnyClusterIsServed: what works on any cluster knows nothing of Quintet. Its tests may compare with golden
+// files as all others do.
 func TestAnyClusterIsServed(t *testing.T) {
 	const golden = "internal/golden"
 	for _, f := range files(t) {
