@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -25,7 +24,6 @@ const proxyName = "kube-proxy"
 
 // KubeProxy is a kube-proxy on each node, as kubeadm deploys it.
 func KubeProxy(o KubeProxyOptions) []runtime.Object {
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: proxyName, Namespace: metav1.NamespaceSystem}
 	config := fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -42,10 +40,7 @@ current-context: default
 `, o.Server)
 	return []runtime.Object{
 		&v1.ServiceAccount{ObjectMeta: meta(proxyName, nil)},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "kubeadm:node-proxier"}, Subjects: []rbacv1.Subject{account},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-		},
+		serviceRole(proxyName),
 		&v1.ConfigMap{ObjectMeta: meta(proxyName, nil),
 			Data: map[string]string{"config.conf": config, "kubeconfig.conf": kubeconfig}},
 		proxyDaemonSet(o),

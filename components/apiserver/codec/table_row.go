@@ -12,8 +12,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// TableRow is a row of a table up to its object, at whatever time it will be read: cells that tell how long ago something
-// was (show.Ago) have marks in it.
+// TableRow is a row of a table up to its object, at whatever time it will be read: cells that tell how long ago
+// something was (show.Ago) have marks in it.
 type TableRow []byte
 
 // A mark stands for an age: what no JSON has in it, and since when, in seconds and nanoseconds.

@@ -14,8 +14,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 )
 
-// CreateVirtual serves a create of a kind of which nothing is stored: a new hub object, which belongs to it, is filled in and
-// given back. It may be nil.
+// CreateVirtual serves a create of a kind of which nothing is stored: a new hub object, which belongs to it, is filled
+// in and given back. It may be nil.
 func (w Writer) CreateVirtual(
 	ctx context.Context, obj api.Object, options *metav1.CreateOptions, manager string,
 ) (api.Object, error) {

@@ -86,8 +86,8 @@ func (a *answers) Bind(_ context.Context, _ fwk.CycleState, p *v1.Pod, _ string)
 	return a.note(p)
 }
 
-func (a *answers) PreBindPreFlight(_ context.Context, _ fwk.CycleState, p *v1.Pod, _ string) (*fwk.PreBindPreFlightResult,
-	*fwk.Status) {
+func (a *answers) PreBindPreFlight(_ context.Context, _ fwk.CycleState, p *v1.Pod,
+	_ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
 	return nil, a.note(p)
 }
 
