@@ -139,6 +139,13 @@ func newClaimCounter() *prometheus.CounterVec {
 	}, []string{"status"})
 }
 
+func newVolumeErrors() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "scheduler_volume_scheduling_stage_error_total",
+		Help: "[ALPHA] Pods whose volumes could not be bound, by the stage that failed: assume or bind.",
+	}, []string{"operation"})
+}
+
 // claimCreated counts a request to create a ResourceClaim.
 func claimCreated(claims *prometheus.CounterVec, err error) {
 	status := "success"

@@ -43,6 +43,7 @@ scheduler_resourceclaim_creates_total ALPHA status
 scheduler_schedule_attempts_total STABLE profile,result
 scheduler_scheduling_algorithm_duration_seconds BETA
 scheduler_scheduling_attempt_duration_seconds STABLE profile,result
+scheduler_volume_scheduling_stage_error_total ALPHA operation
 scheduler_unschedulable_pods BETA plugin,profile
 `
 
@@ -51,7 +52,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 	q := queue.New(queue.Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	devices := newDeviceMetrics()
 	all := append(newPluginMetrics().collectors(), newState(q, snapshot.New().Sizes), newClaimCounter(), newWorkGauge(),
-		devices.waits, devices.took)
+		devices.waits, devices.took, newVolumeErrors())
 	registry := newMetrics(all...).registry
 	described := make(chan *prometheus.Desc, 100)
 	registry.Describe(described)
