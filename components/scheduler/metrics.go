@@ -48,7 +48,7 @@ func newMetrics(more ...prometheus.Collector) *metrics {
 		}, []string{"profile", "result"}),
 		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "scheduler_scheduling_algorithm_duration_seconds",
-			Help:    "[BETA] Seconds a decision took.",
+			Help:    "[ALPHA] Seconds a decision took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 		attempts: prometheus.NewHistogram(prometheus.HistogramOpts{
