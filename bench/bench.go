@@ -19,7 +19,7 @@ type Options struct {
 	// Bin is the folder with the programs (etcd, kube-apiserver).
 	Bin string
 	// CompareWith are other programs, such as another release's or another project's, by the name of the component
-	// whose sections are measured with them, too: kube-apiserver and kube-scheduler.
+	// whose sections are measured with them, too; those of Comparable.
 	CompareWith map[string]string
 	// Clients work at once, each with a connection of its own.
 	Clients int
@@ -33,7 +33,7 @@ type Options struct {
 	PodsPerNode int
 	// Until is the last fraction of those nodes that is measured: 1/8, 1/4, 1/2 or whole; "" is whole.
 	Until string
-	// Profiles is a folder that CPU profiles of clusters of hollow nodes are written into; "" is none.
+	// Profiles is a folder that CPU profiles of clusters of hollow nodes and of schedulers are written into; "" is none.
 	Profiles string
 	// Only picks sections by name; nil picks all.
 	Only *regexp.Regexp
@@ -102,19 +102,21 @@ type section struct {
 const (
 	apiServerProgram = "kube-apiserver"
 	schedulerProgram = "kube-scheduler"
+
+	controllersProgram = "kube-controller-manager"
 )
 
 // Comparable are the components that CompareWith knows.
-func Comparable() []string { return []string{apiServerProgram, schedulerProgram} }
+func Comparable() []string { return []string{apiServerProgram, schedulerProgram, controllersProgram} }
 
 func sections() []section {
-	return []section{
+	all := []section{
 		{name: "memory-server", run: memoryServer},
 		{name: "api", run: api, of: apiServerProgram},
 		{name: "crowd", run: crowd, of: apiServerProgram},
 		{name: "three-servers", run: several, of: apiServerProgram},
 		{name: "record", run: record, of: apiServerProgram},
-		{name: "scheduler", run: scheduling, of: schedulerProgram},
+		{name: "controllers", run: deploying, of: controllersProgram},
 		{name: "in-process", run: inProcess},
 		{name: "scale", run: scaleInMemory},
 		{name: "scale-etcd", run: scaleOnEtcd},
@@ -126,6 +128,11 @@ func sections() []section {
 		{name: "kube-proxy", run: proxyTables},
 		{name: "network-policy", run: policyTables},
 	}
+	for _, w := range workloads() {
+		all = append(all, section{name: "scheduler-" + w.name, of: schedulerProgram,
+			run: func(ctx context.Context, o Options) ([]Measure, error) { return o.schedule(ctx, w) }})
+	}
+	return all
 }
 
 // Run measures the sections that were asked for, one after another, so that none disturbs another. One that fails keeps
@@ -189,7 +196,7 @@ func Write(w io.Writer, measures []Measure) error {
 		}
 		return fmt.Sprintf("%12s %8s  ", value, times)
 	}
-	format := "%-14s %-38s %12s %-8s %s%8s  %-40s %s\n"
+	format := "%-23s %-38s %12s %-8s %s%8s  %-40s %s\n"
 	if _, err := fmt.Fprintf(w, format, "SECTION", "MEASURE", "VALUE", "UNIT", beside("BESIDE", "AHEAD"), "RATIO",
 		"AGAINST", "AIM"); err != nil {
 		return err

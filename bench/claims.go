@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
@@ -27,6 +28,8 @@ const (
 	claimPods, claimRoom = 2, 4
 	// claimDriver is the driver of the volumes and devices, and the name of their classes.
 	claimDriver = "bench.quintet.dev"
+	// noProvisioner is what the class of volumes has that were made by hand.
+	noProvisioner = "kubernetes.io/no-provisioner"
 	// plainSpace and claimingSpace are the namespaces of pods without and with claims.
 	plainSpace, claimingSpace = "plain", "claiming"
 	// claimProfile is the length of a CPU profile while pods are placed, which takes a few seconds.
@@ -38,7 +41,7 @@ const (
 // kindOfClaims is what the nodes of a cluster have, and how pods ask for it.
 type kindOfClaims struct {
 	offer func(ctx context.Context, c *hollowCluster, o Options) error
-	claim func(ctx context.Context, c *hollowCluster, pod *corev1.Pod) error
+	claim func(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error
 }
 
 // volumeClaims measures pods whose claims wait for them to be bound to a volume of a node.
@@ -70,7 +73,7 @@ func claims(ctx context.Context, o Options, kind kindOfClaims) ([]Measure, error
 			return nil, err
 		}
 	}
-	plain, err := c.place(ctx, o, plainSpace, func(context.Context, *hollowCluster, *corev1.Pod) error { return nil })
+	plain, err := c.place(ctx, o, plainSpace, alike(func(*corev1.Pod) {}))
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +92,13 @@ func claims(ctx context.Context, o Options, kind kindOfClaims) ([]Measure, error
 
 // place creates pods in a namespace and measures until the last of them has a node.
 func (c *hollowCluster) place(ctx context.Context, o Options, space string,
-	claim func(context.Context, *hollowCluster, *corev1.Pod) error) ([]Measure, error) {
+	claim func(context.Context, kubernetes.Interface, *corev1.Pod) error) ([]Measure, error) {
 	pods := c.nodes * claimPods
 	before, after, profile, err := c.profiled(ctx, claimProfile, func() error {
 		err := each(ctx, o.Clients, pods, func(ctx context.Context, _, i int) error {
 			pod := servingPod(fmt.Sprintf("pod-%05d", i))
 			pod.Namespace = space
-			if err := claim(ctx, c, pod); err != nil {
+			if err := claim(ctx, c.client, pod); err != nil {
 				return err
 			}
 			_, err := c.client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{})
@@ -131,15 +134,15 @@ func (c *hollowCluster) place(ctx context.Context, o Options, space string,
 
 // placed waits until so many pods of a namespace have a node.
 func (c *hollowCluster) placed(ctx context.Context, space string, pods int) error {
-	return c.counted(ctx, &corev1.Pod{}, "pods", space, fields.OneTermNotEqualSelector("spec.nodeName", ""), pods,
+	return counted(ctx, c.client, &corev1.Pod{}, "pods", space, fields.OneTermNotEqualSelector("spec.nodeName", ""), pods,
 		func(runtime.Object) bool { return true })
 }
 
 // counted waits until so many objects are as they should be.
-func (c *hollowCluster) counted(ctx context.Context, kind runtime.Object, plural, space string, of fields.Selector,
-	count int, is func(runtime.Object) bool) error {
+func counted(ctx context.Context, client kubernetes.Interface, kind runtime.Object, plural, space string,
+	of fields.Selector, count int, is func(runtime.Object) bool) error {
 	found := map[types.UID]bool{}
-	list := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), plural, space, of)
+	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), plural, space, of)
 	_, err := watchtools.UntilWithSync(ctx, list, kind, nil, func(event watch.Event) (bool, error) {
 		if obj, ok := event.Object.(metav1.Object); ok && is(event.Object) {
 			found[obj.GetUID()] = true
@@ -176,7 +179,7 @@ func offerVolumes(ctx context.Context, c *hollowCluster, o Options) error {
 		return err
 	}
 	if _, err := storage.StorageClasses().Create(ctx, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: claimDriver}, Provisioner: "kubernetes.io/no-provisioner",
+		ObjectMeta: metav1.ObjectMeta{Name: claimDriver}, Provisioner: noProvisioner,
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -197,10 +200,13 @@ func offerVolumes(ctx context.Context, c *hollowCluster, o Options) error {
 	}); err != nil {
 		return err
 	}
-	return c.counted(ctx, &corev1.PersistentVolume{}, "persistentvolumes", "", fields.Everything(), volumes,
-		func(obj runtime.Object) bool {
-			return obj.(*corev1.PersistentVolume).Status.Phase == corev1.VolumeAvailable
-		})
+	return counted(ctx, c.client, &corev1.PersistentVolume{}, "persistentvolumes", "", fields.Everything(), volumes,
+		isAvailable)
+}
+
+func isAvailable(obj runtime.Object) bool {
+	volume, ok := obj.(*corev1.PersistentVolume)
+	return ok && volume.Status.Phase == corev1.VolumeAvailable
 }
 
 func nodeVolume(name, node string) *corev1.PersistentVolume {
@@ -216,7 +222,7 @@ func nodeVolume(name, node string) *corev1.PersistentVolume {
 }
 
 // claimVolume has a pod use a claim that it makes.
-func claimVolume(ctx context.Context, c *hollowCluster, pod *corev1.Pod) error {
+func claimVolume(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
 		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(claimDriver),
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -224,7 +230,7 @@ func claimVolume(ctx context.Context, c *hollowCluster, pod *corev1.Pod) error {
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: pod.Name}}}}
-	_, err := c.client.CoreV1().PersistentVolumeClaims(pod.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	_, err := client.CoreV1().PersistentVolumeClaims(pod.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 	return err
 }
 
@@ -235,10 +241,7 @@ func offerDevices(ctx context.Context, c *hollowCluster, o Options) error {
 		return err
 	}
 	api := c.client.ResourceV1()
-	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: claimDriver}, Spec: resourcev1.DeviceClassSpec{
-		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-			Expression: fmt.Sprintf("device.driver == %q", claimDriver)}}}}}
-	if _, err := api.DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+	if _, err := api.DeviceClasses().Create(ctx, deviceClass(), metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if _, err := api.ResourceClaimTemplates(claimingSpace).Create(ctx, deviceTemplate(),
@@ -249,6 +252,13 @@ func offerDevices(ctx context.Context, c *hollowCluster, o Options) error {
 		_, err := api.ResourceSlices().Create(ctx, nodeDevices(names[i]), metav1.CreateOptions{})
 		return err
 	})
+}
+
+// deviceClass has all devices of the driver.
+func deviceClass() *resourcev1.DeviceClass {
+	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: claimDriver}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+			Expression: fmt.Sprintf("device.driver == %q", claimDriver)}}}}}
 }
 
 // nodeDevices are the devices of a node, no two of which are the same.
@@ -274,7 +284,7 @@ func deviceTemplate() *resourcev1.ResourceClaimTemplate {
 }
 
 // claimDevice has a pod use a claim for a device that is made from the template.
-func claimDevice(_ context.Context, _ *hollowCluster, pod *corev1.Pod) error {
+func claimDevice(_ context.Context, _ kubernetes.Interface, pod *corev1.Pod) error {
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimTemplateName: ptr.To("device")}}
 	return nil
 }

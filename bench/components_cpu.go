@@ -75,6 +75,30 @@ func (p *profiler) end() (*profile.Profile, error) {
 	return profile.Merge(p.profiles)
 }
 
+// keepProfiles takes profiles of a process until the returned function is called, which keeps them in a folder: of its
+// processor time, and of its heap at the end.
+func keepProfiles(ctx context.Context, client rest.Interface, dir, name string) (end func() error) {
+	profiler := startProfiler(ctx, client, time.Second)
+	return func() error {
+		used, err := profiler.end()
+		if err != nil {
+			return err
+		}
+		if used != nil {
+			err = keepProfile(used, dir, name+"-cpu.pprof")
+		}
+		raw, heapErr := client.Get().AbsPath("/debug/pprof/heap").DoRaw(ctx)
+		if err := errors.Join(err, heapErr); err != nil {
+			return err
+		}
+		held, err := profile.ParseData(raw)
+		if err != nil {
+			return err
+		}
+		return keepProfile(held, dir, name+"-heap.pprof")
+	}
+}
+
 // keepProfile writes a profile into a folder that is made if need be.
 func keepProfile(p *profile.Profile, dir, name string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

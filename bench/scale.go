@@ -147,7 +147,12 @@ func scaled(ctx context.Context, o Options, store string, nodes int) ([]Measure,
 
 // fill measures how pods come to be ready. It keeps a profile of that in the folder profiles, unless that is "".
 func (c *hollowCluster) fill(ctx context.Context, pods int, profiles string) ([]Measure, error) {
-	before, after, profile, err := c.profiled(ctx, profileLength, func() error { return c.deploy(ctx, pods) })
+	before, after, profile, err := c.profiled(ctx, profileLength, func() error {
+		if err := c.makeSpace(ctx); err != nil {
+			return err
+		}
+		return c.deploy(ctx, pods, replicas)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -32,13 +33,18 @@ const filledSpace = "scale"
 type hollowCluster struct {
 	*process
 	dir    string // with the process's state
+	config *rest.Config
 	client *kubernetes.Clientset
 	nodes  int
-	ready  time.Duration // from the start of the process until all nodes were ready
+
+	kubeconfig string        // a file
+	ready      time.Duration // from the start of the process until all nodes were ready
 }
 
-// startHollow starts a cluster; the caller closes it.
-func startHollow(ctx context.Context, o Options, store string, nodes int) (_ *hollowCluster, err error) {
+// startHollow starts a cluster, with further arguments of `quintet up`; the caller closes it.
+func startHollow(
+	ctx context.Context, o Options, store string, nodes int, more ...string,
+) (_ *hollowCluster, err error) {
 	c := &hollowCluster{nodes: nodes}
 	if c.dir, err = os.MkdirTemp("", "quintet-bench-"); err != nil {
 		return nil, err
@@ -49,21 +55,20 @@ func startHollow(ctx context.Context, o Options, store string, nodes int) (_ *ho
 		}
 	}()
 	const name = "scale"
-	if c.process, err = startWith([]string{"XDG_STATE_HOME=" + c.dir}, o.program("quintet"), "up",
-		"--in-process", "--name="+name, "--store="+store, "--nodes="+strconv.Itoa(nodes),
-		"--timeout="+scaleTimeout.String()); err != nil {
+	if c.process, err = startWith([]string{"XDG_STATE_HOME=" + c.dir}, o.program("quintet"), append([]string{"up",
+		"--in-process", "--name=" + name, "--store=" + store, "--nodes=" + strconv.Itoa(nodes),
+		"--timeout=" + scaleTimeout.String()}, more...)...); err != nil {
 		return nil, err
 	}
-	kubeconfig := filepath.Join(c.dir, "quintet", name, "kubeconfig")
-	if c.ready, err = c.appears(ctx, kubeconfig); err != nil {
+	c.kubeconfig = filepath.Join(c.dir, "quintet", name, "kubeconfig")
+	if c.ready, err = c.appears(ctx, c.kubeconfig); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return nil, err
 	}
-	config.QPS = -1
-	c.client, err = kubernetes.NewForConfig(config)
+	c.config.QPS = -1
+	c.client, err = kubernetes.NewForConfig(c.config)
 	return c, err
 }
 
@@ -75,12 +80,15 @@ func (c *hollowCluster) close() {
 	_ = os.RemoveAll(c.dir)
 }
 
-// deploy makes deployments of pods and returns when all pods are ready.
-func (c *hollowCluster) deploy(ctx context.Context, pods int) error {
+// makeSpace makes the namespace that deploy fills.
+func (c *hollowCluster) makeSpace(ctx context.Context) error {
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: filledSpace}}
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
-		return err
-	}
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{})
+	return err
+}
+
+// deploy makes pods, in deployments of at most replicas, and returns when all of them are ready.
+func (c *hollowCluster) deploy(ctx context.Context, pods, replicas int) error {
 	deployments := c.client.AppsV1().Deployments(filledSpace)
 	for made := 0; made < pods; made += replicas {
 		if _, err := deployments.Create(ctx, webDeployment(fmt.Sprintf("web-%d", made/replicas), min(replicas, pods-made)),

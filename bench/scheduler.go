@@ -10,14 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
-
-	"quintet.dev/quintet/internal/kubeconfig"
 )
 
 const (
@@ -31,80 +27,43 @@ const (
 	schedulingTimeout = 10 * time.Minute
 )
 
-// workload is pods of one kind that wait for nodes.
-type workload struct {
-	name string
-	// crowded has pods of low priority on all nodes, whose place is taken.
-	crowded bool
-	shape   func(*corev1.Pod)
-}
-
-func workloads() []workload {
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}}
-	spread := func(key string, unless corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
-		return corev1.TopologySpreadConstraint{
-			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: unless, LabelSelector: selector,
-		}
-	}
-	return []workload{
-		{name: "basic", shape: func(*corev1.Pod) {}},
-		{name: "spread", shape: func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-				spread(corev1.LabelTopologyZone, corev1.DoNotSchedule),
-				spread(corev1.LabelHostname, corev1.ScheduleAnyway),
-			}
-		}},
-		{name: "anti-affinity", shape: func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-					{TopologyKey: corev1.LabelHostname, LabelSelector: selector}}}}
-		}},
-		{name: "preemption", crowded: true, shape: func(p *corev1.Pod) {
-			p.Spec.PriorityClassName = "bench-high"
-			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprint(nodeCPUs))
-		}},
-	}
-}
-
 // schedulingRig is an API server with nodes that nothing runs on.
 type schedulingRig struct {
 	*rig
 	o       Options
 	clients []*kubernetes.Clientset
 	nodes   int
+	port    int      // of the scheduler
+	binder  *process // of volumes; nil for none
 }
 
-// scheduling measures how fast a scheduler places pods on many nodes. The pods are there before it starts, so that it
-// is bounded by no client, and the time counts from the first that has a node; where others have to go for it, from the
+func (r *schedulingRig) close() {
+	if r.binder != nil {
+		r.binder.close()
+	}
+	r.rig.close()
+}
+
+// schedule measures how fast a scheduler places pods on many nodes. The pods are there before it starts, so that it
+// is bounded by no client, and the time counts from the first that has a node; where that takes long, from the
 // scheduler's start.
-func scheduling(ctx context.Context, o Options) ([]Measure, error) {
+func (o Options) schedule(ctx context.Context, w workload) (_ []Measure, err error) {
+	ctx, cancel := context.WithTimeout(ctx, schedulingTimeout)
+	defer cancel()
 	nodes, err := o.largest()
 	if err != nil {
 		return nil, err
 	}
-	var all []Measure
-	for _, w := range workloads() {
-		measures, err := o.schedule(ctx, w, max(nodes, scheduledPods))
-		if err != nil {
-			return all, fmt.Errorf("%s: %w", w.name, err)
-		}
-		all = append(all, measures...)
-	}
-	return all, nil
-}
-
-func (o Options) schedule(ctx context.Context, w workload, nodes int) (_ []Measure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, schedulingTimeout)
-	defer cancel()
+	nodes = max(nodes, scheduledPods)
 	if o.Progress != nil {
-		fmt.Fprintf(o.Progress, "  %s: %d pods on %d nodes\n", w.name, scheduledPods, nodes)
+		fmt.Fprintf(o.Progress, "  %d pods on %d nodes\n", scheduledPods, nodes)
 	}
 	started, err := startRig(ctx, o, true)
 	if err != nil {
 		return nil, err
 	}
-	defer started.close()
 	r := &schedulingRig{rig: started, o: o, nodes: nodes}
+	defer r.close()
 	if r.clients, err = started.clients(started.servers[0], o.Clients); err != nil {
 		return nil, err
 	}
@@ -126,31 +85,17 @@ func (r *schedulingRig) fill(ctx context.Context, w workload) error {
 	if err := prepare(ctx, r.clients[0], namespace); err != nil {
 		return err
 	}
-	if w.crowded {
-		if err := r.crowd(ctx); err != nil {
+	if w.offer != nil {
+		if err := w.offer(ctx, r); err != nil {
 			return err
 		}
 	}
 	return each(ctx, len(r.clients), scheduledPods, func(ctx context.Context, worker, i int) error {
 		p := waitingPod(fmt.Sprintf("waiting-%05d", i))
-		w.shape(p)
-		_, err := r.clients[worker].CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
-		return err
-	})
-}
-
-// crowd fills each node with two pods that others may take the place of.
-func (r *schedulingRig) crowd(ctx context.Context) error {
-	for name, value := range map[string]int32{"bench-low": 1, "bench-high": 1000} {
-		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
-		if _, err := r.clients[0].SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		p.Namespace = namespace
+		if err := w.shape(ctx, r.clients[worker], p); err != nil {
 			return err
 		}
-	}
-	return each(ctx, len(r.clients), 2*r.nodes, func(ctx context.Context, worker, i int) error {
-		p := waitingPod(fmt.Sprintf("low-%05d", i))
-		p.Labels, p.Spec.NodeName, p.Spec.PriorityClassName = nil, emptyNode(i/2).Name, "bench-low"
-		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprint(nodeCPUs / 2))
 		_, err := r.clients[worker].CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
@@ -164,38 +109,70 @@ func (r *schedulingRig) place(ctx context.Context, w workload) ([]Measure, error
 	if err != nil {
 		return nil, err
 	}
+	before := progress{}
+	if before.rest, err = cpu(r.servers[0].pid(), r.etcd.pid()); err != nil {
+		return nil, err
+	}
 	scheduler, err := r.startScheduler()
 	if err != nil {
 		return nil, err
 	}
 	defer scheduler.close()
+	before.at = scheduler.started
 	if err := scheduler.poll(ctx, func() bool { return watching.placed.Load() > 0 }); err != nil {
 		return nil, err
 	}
-	begin, first := time.Now(), watching.placed.Load()
-	before, err := cpu(scheduler.pid())
-	if err != nil {
-		return nil, err
+	if !w.slow {
+		if before, err = r.progress(scheduler, watching); err != nil {
+			return nil, err
+		}
 	}
-	if w.crowded { // the others' pods went before that
-		begin, first, before = scheduler.started, 0, 0
-	}
+	keep := r.profiled(ctx, w)
 	if err := scheduler.poll(ctx, func() bool { return watching.placed.Load() >= scheduledPods }); err != nil {
 		return nil, fmt.Errorf("%d of %d pods have a node: %w", watching.placed.Load(), scheduledPods, err)
 	}
-	took := time.Since(begin)
-	after, err := cpu(scheduler.pid())
+	after, err := r.progress(scheduler, watching)
 	if err != nil {
 		return nil, err
 	}
 	memory, err := peakResident(scheduler.pid())
-	n := float64(scheduledPods - first)
+	n := float64(after.placed - before.placed)
 	aim := "≥ 10x upstream's"
 	return []Measure{
-		{Name: w.name + ", pods placed", Value: n / took.Seconds(), Unit: frequency, Aim: aim},
-		{Name: w.name + ", scheduler CPU each pod", Value: milliseconds(after-before) / n, Unit: "ms"},
-		{Name: w.name + ", scheduler peak resident", Value: memory, Unit: "MiB", Aim: "≤ 1/3 of upstream's"},
-	}, err
+		{Name: "pods placed", Value: n / after.at.Sub(before.at).Seconds(), Unit: frequency, Aim: aim},
+		{Name: "scheduler CPU, each pod", Value: milliseconds(after.cpu-before.cpu) / n, Unit: "ms"},
+		{Name: "API server and etcd CPU, each pod", Value: milliseconds(after.rest-before.rest) / n, Unit: "ms"},
+		{Name: "scheduler peak resident", Value: memory, Unit: "MiB", Aim: "≤ 1/3 of upstream's"},
+	}, errors.Join(err, keep())
+}
+
+// progress is how far a scheduler has come, and the processor time that it took, and what it talks to.
+type progress struct {
+	at        time.Time
+	placed    int64
+	cpu, rest time.Duration
+}
+
+func (r *schedulingRig) progress(scheduler *process, watching *placement) (now progress, err error) {
+	now.at, now.placed = time.Now(), watching.placed.Load()
+	if now.cpu, err = cpu(scheduler.pid()); err != nil {
+		return now, err
+	}
+	now.rest, err = cpu(r.servers[0].pid(), r.etcd.pid())
+	return now, err
+}
+
+// profiled takes profiles of the scheduler until the returned function is called.
+func (r *schedulingRig) profiled(ctx context.Context, w workload) (end func() error) {
+	if r.o.Profiles == "" {
+		return func() error { return nil }
+	}
+	client, err := r.client(&apiServer{url: fmt.Sprintf("https://127.0.0.1:%d", r.port)}, runtime.ContentTypeJSON)
+	if err != nil {
+		return func() error { return err }
+	}
+	return keepProfiles(ctx, client.RESTClient(), r.o.Profiles,
+		filepath.Base(r.o.program(schedulerProgram))+"-"+w.name)
 }
 
 // placement counts the waiting pods that have a node.
@@ -226,12 +203,7 @@ func (r *schedulingRig) startScheduler() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.ca.Client("system:kube-scheduler")
-	if err != nil {
-		return nil, err
-	}
-	conf, err := kubeconfig.Encode("bench", r.servers[0].url, r.ca.Cert,
-		kubeconfig.Identity{User: "system:kube-scheduler", Cert: id.Cert, Key: id.Key})
+	conf, err := r.kubeconfig("scheduler.conf", "system:kube-scheduler")
 	if err != nil {
 		return nil, err
 	}
@@ -240,41 +212,13 @@ func (r *schedulingRig) startScheduler() (*process, error) {
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %q, qps: 20000, burst: 20000, contentType: application/vnd.kubernetes.protobuf}
-`, file("scheduler.conf"))
-	err = errors.Join(os.WriteFile(file("scheduler.conf"), conf, 0o600),
-		os.WriteFile(file("scheduler.yaml"), []byte(config), 0o600))
-	if err != nil {
+`, conf)
+	if err := os.WriteFile(file("scheduler.yaml"), []byte(config), 0o600); err != nil {
 		return nil, err
 	}
+	r.port = ports[0]
 	return start(r.o.program(schedulerProgram), "--config="+file("scheduler.yaml"), "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", ports[0]), "--tls-cert-file="+file("tls.crt"),
-		"--tls-private-key-file="+file("tls.key"), "--authentication-kubeconfig="+file("scheduler.conf"),
-		"--authorization-kubeconfig="+file("scheduler.conf"), "--authentication-tolerate-lookup-failure")
-}
-
-// emptyNode is the i-th node.
-func emptyNode(i int) *corev1.Node {
-	name := fmt.Sprintf("node-%05d", i)
-	has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(nodeCPUs)),
-		corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
-			corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%zones)}},
-		Status: corev1.NodeStatus{Capacity: has, Allocatable: has, Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}
-}
-
-// waitingPod tolerates that no controller has seen that its node is ready.
-func waitingPod(name string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "bench"}},
-		Spec: corev1.PodSpec{
-			AutomountServiceAccountToken: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](0),
-			Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}},
-			Containers: []corev1.Container{{Name: "main", Image: testImage, Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
-					corev1.ResourceMemory: resource.MustParse("64Mi")}}}},
-		},
-	}
+		"--tls-private-key-file="+file("tls.key"), "--authentication-kubeconfig="+conf,
+		"--authorization-kubeconfig="+conf, "--authentication-tolerate-lookup-failure")
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/kubeconfig"
 )
 
 // rig is API servers under measurement, with an etcd of their own or none, and the files that they need.
@@ -216,4 +217,19 @@ func (r *rig) config(s *apiServer, contentType string) (*rest.Config, error) {
 		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType},
 		Dial:            (&net.Dialer{}).DialContext, // a dialer of its own keeps client-go from sharing the connection
 	}, nil
+}
+
+// kubeconfig writes a file by which a client reaches the API server.
+func (r *rig) kubeconfig(name, user string, groups ...string) (string, error) {
+	id, err := r.ca.Client(user, groups...)
+	if err != nil {
+		return "", err
+	}
+	content, err := kubeconfig.Encode("bench", r.servers[0].url, r.ca.Cert,
+		kubeconfig.Identity{User: user, Cert: id.Cert, Key: id.Key})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(r.dir, name)
+	return file, os.WriteFile(file, content, 0o600)
 }

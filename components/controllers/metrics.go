@@ -3,37 +3,19 @@ package controllers
 import (
 	"errors"
 	"net/http"
-	goruntime "runtime"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/internal/release"
+	"quintet.dev/quintet/internal/exposition"
 )
 
 // tellOfItself registers the metrics of the manager itself, under upstream's names.
 func (m *Manager) tellOfItself() error {
-	info := release.Get()
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kubernetes_build_info", Help: "What the program was built from, and for what.",
-	}, []string{"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler",
-		"platform"})
-	build.WithLabelValues(info.Major, info.Minor, info.GitVersion, info.GitCommit, info.GitTreeState, info.BuildDate,
-		goruntime.Version(), goruntime.Compiler, goruntime.GOOS+"/"+goruntime.GOARCH).Set(1)
-	enabled := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kubernetes_feature_enabled", Help: "Which features are on (1) and off (0), by name and stage.",
-	}, []string{"name", "stage"})
 	gates, err := m.config.gates()
 	if err != nil {
 		return err
-	}
-	for name, spec := range gates {
-		on := 0.0
-		if spec.Default {
-			on = 1
-		}
-		enabled.WithLabelValues(string(name), string(spec.PreRelease)).Set(on)
 	}
 	m.leading = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "leader_election_master_status", Help: "1 while this instance holds the lease.",
@@ -43,7 +25,7 @@ func (m *Manager) tellOfItself() error {
 		Name: "running_managed_controllers", Help: "1 for each controller that runs.",
 	}, []string{"name", "manager"})
 	var errs []error
-	for _, c := range []prometheus.Collector{build, enabled, m.leading, m.managed} {
+	for _, c := range []prometheus.Collector{exposition.BuildInfo(), exposition.Features(gates), m.leading, m.managed} {
 		errs = append(errs, m.registry.Register(c))
 	}
 	return errors.Join(errs...)

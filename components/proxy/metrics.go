@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/proxy/compile"
-	"quintet.dev/quintet/internal/release"
+	"quintet.dev/quintet/internal/exposition"
 )
 
 // familyLabel is the label of the IP family.
@@ -69,7 +68,7 @@ func newMetrics() *metrics {
 		healthzTotal: r.counters("proxy_healthz_total", "Cumulative proxy healthz HTTP status", "code"),
 		livezTotal:   r.counters("proxy_livez_total", "Cumulative proxy livez HTTP status", "code"),
 	}
-	r.registry.MustRegister(buildInfo(), collectors.NewGoCollector(),
+	r.registry.MustRegister(exposition.BuildInfo(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -95,20 +94,6 @@ func (r register) counters(name, help string, labels ...string) *prometheus.Coun
 func (r register) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: subsystem, Name: name, Help: help}, labels)
 	r.registry.MustRegister(m)
-	return m
-}
-
-func buildInfo() prometheus.Collector {
-	info := release.Get()
-	labels := []string{
-		"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version",
-		"compiler", "platform",
-	}
-	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kubernetes_build_info", Help: "What the program was built from, and for what.",
-	}, labels)
-	m.WithLabelValues(info.Major, info.Minor, info.GitVersion, info.GitCommit, info.GitTreeState, info.BuildDate,
-		runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH).Set(1)
 	return m
 }
 

@@ -79,6 +79,8 @@ type Config struct {
 	// DelayCacheUntilActive watches the API server only as the leader.
 	DelayCacheUntilActive bool
 
+	// Synced, if not nil, is called when all objects are known that were there at the start.
+	Synced func()
 	// Writers is how many pods are bound or get their status written at once (128).
 	Writers int
 	// Seed breaks ties between nodes of equal score.
@@ -88,15 +90,17 @@ type Config struct {
 	// FeatureGates are values of --feature-gates for a scheduler that is made in Go; flags take precedence.
 	FeatureGates map[string]bool
 
-	changed     func(flag string) bool
-	gates       featureGates
-	claims      *prometheus.CounterVec       // of metrics
-	working     *prometheus.GaugeVec         // of metrics
-	devices     *deviceMetrics               // of metrics
-	plugins     map[string]framework.Factory // of users, by name
-	pluginNames []string                     // in the order of WithPlugin
-	handles     *framework.Services
-	connection  *rest.Config // without the content type of our own client
+	changed func(flag string) bool
+	gates   featureGates
+	claims  *prometheus.CounterVec // of metrics
+	working *prometheus.GaugeVec   // of metrics
+	devices *deviceMetrics         // of metrics
+	// volumeErrors counts pods whose volumes could not be bound, by the stage.
+	volumeErrors *prometheus.CounterVec
+	plugins      map[string]framework.Factory // of users, by name
+	pluginNames  []string                     // in the order of WithPlugin
+	handles      *framework.Services
+	connection   *rest.Config // without the content type of our own client
 }
 
 // Profile is one scheduler: the pods whose spec.schedulerName is Name are scheduled by Plugins.

@@ -40,7 +40,7 @@ func TestConfigurationIsReadBack(t *testing.T) {
 		}
 		ignore := cmpopts.IgnoreFields(Config{}, "Client", "File", "CommandLine", "Access", "Clock", "Profiles",
 			"QPS", "changed", "gates", "plugins", "pluginNames", "handles", "connection", "claims", "devices",
-			"working")
+			"working", "volumeErrors")
 		if diff := cmp.Diff(want, got, ignore, cmpopts.IgnoreFields(leader.Config{}, "Watchdog")); diff != "" {
 			t.Errorf("%s: -before +read back:\n%s", name, diff)
 		}

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/component-base/featuregate"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"quintet.dev/quintet/components/scheduler/plugins/dynamicresources"
+	"quintet.dev/quintet/internal/release"
 )
 
 // featureGates are the values of --feature-gates that were given.
@@ -61,6 +63,17 @@ func (g featureGates) on(name string) bool {
 		return given
 	}
 	return gateDefaults()[name]
+}
+
+// all are the gates of the release; their defaults are what g has them be.
+func (g featureGates) all() map[featuregate.Feature]featuregate.FeatureSpec {
+	specs := release.Gates()
+	for name, on := range g {
+		spec := specs[featuregate.Feature(name)]
+		spec.Default = on
+		specs[featuregate.Feature(name)] = spec
+	}
+	return specs
 }
 
 // check returns an error for a gate that is on without one that it needs.

@@ -48,7 +48,7 @@ func newMetrics(more ...prometheus.Collector) *metrics {
 		}, []string{"profile", "result"}),
 		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "scheduler_scheduling_algorithm_duration_seconds",
-			Help:    "[BETA] Seconds a decision took.",
+			Help:    "[ALPHA] Seconds a decision took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 		attempts: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -137,6 +137,13 @@ func newClaimCounter() *prometheus.CounterVec {
 		Name: "scheduler_resourceclaim_creates_total",
 		Help: "[ALPHA] Requests to create ResourceClaims, by status: success or failure.",
 	}, []string{"status"})
+}
+
+func newVolumeErrors() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "scheduler_volume_scheduling_stage_error_total",
+		Help: "[ALPHA] Pods whose volumes could not be bound, by the stage that failed: assume or bind.",
+	}, []string{"operation"})
 }
 
 // claimCreated counts a request to create a ResourceClaim.

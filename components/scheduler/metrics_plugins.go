@@ -27,7 +27,7 @@ func newPluginMetrics() *pluginMetrics {
 			"[STABLE] Seconds that the plug-ins of an extension point took. PreScore is a part of Score.",
 			prometheus.ExponentialBuckets(0.0001, 2, 12), "extension_point", "status", "profile"),
 		plugins: newKnown("scheduler_plugin_execution_duration_seconds",
-			"[BETA] Seconds that a plug-in took at an extension point, in one of ten tries.", fine,
+			"[ALPHA] Seconds that a plug-in took at an extension point, in one of ten tries.", fine,
 			"plugin", "extension_point", "status"),
 		evaluated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_plugin_evaluation_total",

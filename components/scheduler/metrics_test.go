@@ -29,7 +29,7 @@ scheduler_inflight_events ALPHA event
 scheduler_pending_pods STABLE queue
 scheduler_permit_wait_duration_seconds BETA result
 scheduler_plugin_evaluation_total BETA plugin,extension_point,profile
-scheduler_plugin_execution_duration_seconds BETA plugin,extension_point,status
+scheduler_plugin_execution_duration_seconds ALPHA plugin,extension_point,status
 scheduler_pod_scheduled_after_flush_total ALPHA
 scheduler_pod_scheduling_attempts STABLE
 scheduler_pod_scheduling_sli_duration_seconds BETA attempts
@@ -41,8 +41,9 @@ scheduler_queue_incoming_pods_total STABLE queue,event
 scheduler_queueing_hint_execution_duration_seconds ALPHA plugin,event,hint
 scheduler_resourceclaim_creates_total ALPHA status
 scheduler_schedule_attempts_total STABLE profile,result
-scheduler_scheduling_algorithm_duration_seconds BETA
+scheduler_scheduling_algorithm_duration_seconds ALPHA
 scheduler_scheduling_attempt_duration_seconds STABLE profile,result
+scheduler_volume_scheduling_stage_error_total ALPHA operation
 scheduler_unschedulable_pods BETA plugin,profile
 `
 
@@ -51,7 +52,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 	q := queue.New(queue.Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	devices := newDeviceMetrics()
 	all := append(newPluginMetrics().collectors(), newState(q, snapshot.New().Sizes), newClaimCounter(), newWorkGauge(),
-		devices.waits, devices.took)
+		devices.waits, devices.took, newVolumeErrors())
 	registry := newMetrics(all...).registry
 	described := make(chan *prometheus.Desc, 100)
 	registry.Describe(described)

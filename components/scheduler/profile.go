@@ -139,6 +139,7 @@ func (c *Config) dependencies() plugins.Dependencies {
 			return c.handles.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(namespace).Get(name)
 		},
 		ClaimCreated: func(err error) { claimCreated(c.claims, err) }, DevicesAwaited: c.devices.awaited,
+		VolumesFailed: func(stage string) { c.volumeErrors.WithLabelValues(stage).Inc() },
 	}
 }
 

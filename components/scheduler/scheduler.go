@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 
@@ -26,6 +27,7 @@ import (
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/exposition"
 	"quintet.dev/quintet/internal/leader"
 )
 
@@ -66,6 +68,7 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		return nil, err
 	}
 	c.claims, c.working, c.devices = newClaimCounter(), newWorkGauge(), newDeviceMetrics()
+	c.volumeErrors = newVolumeErrors()
 	profiles, hints, err := build(&c)
 	if err != nil {
 		return nil, err
@@ -104,7 +107,8 @@ func New(c Config, options ...Option) (*Scheduler, error) {
 		Incoming:         func(to, cause string) { s.metrics.incoming.WithLabelValues(to, cause).Inc() },
 	})
 	s.metrics = newMetrics(append(measured.collectors(), newState(s.queue, s.sizes), c.claims, c.working,
-		c.devices.waits, c.devices.took)...)
+		c.devices.waits, c.devices.took, c.volumeErrors, exposition.BuildInfo(), exposition.Features(c.gates.all()),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
 	for name, p := range profiles {
 		observer := &profileObserver{pluginMetrics: measured, clock: c.Clock, profile: name}
 		p.cycle.Observer, p.commit.Observer = observer, observer
@@ -165,6 +169,7 @@ func (s *Scheduler) work(ctx context.Context) error {
 			return nil
 		}
 		s.synced.Store(true)
+		s.tellSynced()
 	}
 	return leader.Run(ctx, s.config.Leader, s.client, s.config.Identity, lead)
 }
@@ -182,7 +187,14 @@ func (s *Scheduler) watchAndLead(ctx context.Context) error {
 	if !feeds.start(ctx) {
 		return nil
 	}
+	s.tellSynced()
 	return s.lead(ctx)
+}
+
+func (s *Scheduler) tellSynced() {
+	if s.config.Synced != nil {
+		s.config.Synced()
+	}
 }
 
 // lead schedules until ctx ends.

@@ -52,7 +52,7 @@ func (e *Exposition) Of(g prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		found, err := g.Gather()
 		families := map[string]*dto.MetricFamily{}
-		for _, f := range found {
+		for _, f := range append(e.counts(g), found...) {
 			if !e.Omits(f) {
 				families[f.GetName()] = f
 			}
@@ -86,10 +86,12 @@ var deprecated = regexp.MustCompile(`\(Deprecated since 1\.(\d+)\.\d+\)`)
 
 // Omits tells whether nothing of a metric is shown.
 func (e *Exposition) Omits(f *dto.MetricFamily) bool {
-	if slices.Contains(e.Disabled, f.GetName()) {
-		return true
-	}
-	if since := deprecated.FindStringSubmatch(f.GetHelp()); since != nil && !e.Hidden {
+	return slices.Contains(e.Disabled, f.GetName()) || e.hides(f.GetHelp())
+}
+
+// hides tells whether a metric was deprecated too long ago to be shown.
+func (e *Exposition) hides(help string) bool {
+	if since := deprecated.FindStringSubmatch(help); since != nil && !e.Hidden {
 		minor, err := strconv.Atoi(since[1])
 		return err == nil && minor < e.Minor
 	}

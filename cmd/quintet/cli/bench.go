@@ -39,7 +39,8 @@ func (a *app) bench() *cobra.Command {
   quintet bench --only '^scale' --nodes 800 --pods-per-node 10   # smaller, in memory and on etcd
   quintet bench --only '^scale$' --until 1/8 --profiles /tmp/p   # where the time goes in the smallest
   quintet bench --only '^api$' --compare-with kube-apiserver=upstream/kube-apiserver
-  quintet bench --only '^scheduler$' --nodes 5000 --compare-with kube-scheduler=upstream/kube-scheduler`,
+  quintet bench --only '^scheduler' --nodes 5000 --compare-with kube-scheduler=upstream/kube-scheduler
+  quintet bench --only '^controllers$' --compare-with kube-controller-manager=upstream/kube-controller-manager`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
 	}
@@ -49,15 +50,15 @@ func (a *app) bench() *cobra.Command {
 		"measured in the same run and the same way: COMPONENT=FILE, of "+strings.Join(bench.Comparable(), " or "))
 	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
-	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
+	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return, and of the deployment of controllers")
 	fs.IntVar(&f.nodes, "nodes", 0, "nodes of scheduler, and hollow nodes of the largest cluster of scale and scale-etcd; "+
 		"by default as many as half of the machine's memory is enough for, at most 5000; those of volumes and claims have "+
 		"no more, and at most 500")
-	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes")
+	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes, and of those of controllers")
 	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+
 		strings.Join(bench.Fractions(), ", "))
-	fs.StringVar(&f.profiles, "profiles", "", "folder for CPU profiles of the clusters of scale and scale-etcd; their "+
-		"samples are labelled with the component")
+	fs.StringVar(&f.profiles, "profiles", "", "folder for profiles: of the clusters of scale, scale-etcd and "+
+		"controllers, whose samples are labelled with the component, and of the scheduler")
 	fs.DurationVar(&f.duration, "duration", 5*time.Second, "how long each load is kept up")
 	outputFlag(cmd, &f.output)
 	return cmd

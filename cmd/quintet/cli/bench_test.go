@@ -8,7 +8,8 @@ import (
 // TestBenchRefuses: a flag that can't be meant is named, with what can, before anything is measured.
 func TestBenchRefuses(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--compare-with kubelet=/bin/true":         "--compare-with kubelet=/bin/true: use one of kube-apiserver, kube-scheduler",
+		"--compare-with kubelet=/bin/true": "--compare-with kubelet=/bin/true: use one of kube-apiserver, kube-scheduler, " +
+			"kube-controller-manager",
 		"--compare-with kube-scheduler=/not/there": "--compare-with: ",
 		"--compare-with /bin/true":                 "must be formatted as key=value",
 		"--until 1/3":                              `--until "1/3": use one of 1/8, 1/4, 1/2, whole`,

@@ -3,7 +3,6 @@
 package metrics
 
 import (
-	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/internal/release"
+	"quintet.dev/quintet/internal/exposition"
 )
 
 // Metrics are those of one kubelet. It is safe for concurrent use. What happens to pods may be told to nil, which takes
@@ -57,7 +56,7 @@ func New(node string, gates map[string]bool) *Metrics {
 	m.ofRuntime(r)
 	m.ofServing(r)
 	r.gauges("node_name", "The node's name. The count is always 1.", "node").WithLabelValues(node).Set(1)
-	m.Registry.MustRegister(buildInfo(), features(gates), collectors.NewGoCollector(),
+	m.Registry.MustRegister(exposition.BuildInfo(), features(gates), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.ofProbes()
 	return m
@@ -174,17 +173,6 @@ func (r register) duration(name, help string, buckets []float64) prometheus.Hist
 	m := prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help,
 		Buckets: buckets})
 	r.registry.MustRegister(m)
-	return m
-}
-
-func buildInfo() prometheus.Collector {
-	info := release.Get()
-	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kubernetes_build_info", Help: "What the program was built from, and for what.",
-	}, []string{"major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler",
-		"platform"})
-	m.WithLabelValues(info.Major, info.Minor, info.GitVersion, info.GitCommit, info.GitTreeState, info.BuildDate,
-		goruntime.Version(), goruntime.Compiler, goruntime.GOOS+"/"+goruntime.GOARCH).Set(1)
 	return m
 }
 

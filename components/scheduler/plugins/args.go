@@ -98,7 +98,8 @@ func newVolumeBinding(a *configv1.VolumeBindingArgs, d Dependencies) (Plugin, er
 	case len(a.Shape) > 0:
 		return nil, errors.New("shape: needs the feature gate StorageCapacityScoring, which is not supported")
 	}
-	return &volumebinding.Plugin{Client: d.Client, Timeout: time.Duration(*a.BindTimeoutSeconds) * time.Second}, nil
+	return &volumebinding.Plugin{Client: d.Client, Timeout: time.Duration(*a.BindTimeoutSeconds) * time.Second,
+		Failed: d.VolumesFailed}, nil
 }
 
 func wholeDynamicResources(a *configv1.DynamicResourcesArgs) {

@@ -49,6 +49,8 @@ type Dependencies struct {
 	// ResourceClaim returns a claim as its informer knows it; ClaimCreated is told of every attempt to create one.
 	ResourceClaim func(namespace, name string) (*resourcev1.ResourceClaim, error)
 	ClaimCreated  func(error)
+	// VolumesFailed is told the stage at which a pod's volumes could not be bound, and may be nil.
+	VolumesFailed func(stage string)
 	// DevicesAwaited is told how waits for binding conditions ended, by the scheduler's name and the driver.
 	DevicesAwaited func(profile, driver string, outcome dynamicresources.Outcome, took time.Duration)
 	// IgnoredResources are left to extenders.

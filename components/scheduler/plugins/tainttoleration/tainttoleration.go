@@ -54,9 +54,13 @@ func (t test) Check(n *snapshot.Node) *cycle.Refusal {
 }
 
 func (t Plugin) fits(p *snapshot.Pod, n *v1.Node) bool {
-	_, untolerated := corev1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Obj.Spec.Tolerations,
-		keepsOut, t.Comparison)
-	return !untolerated
+	for i := range n.Spec.Taints { // FindMatchingUntoleratedTaint would allocate, and this runs for each node and pod
+		if taint := &n.Spec.Taints[i]; keepsOut(taint) &&
+			!corev1.TolerationsTolerateTaint(klog.Background(), p.Obj.Spec.Tolerations, taint, t.Comparison) {
+			return false
+		}
+	}
+	return true
 }
 
 func keepsOut(taint *v1.Taint) bool {

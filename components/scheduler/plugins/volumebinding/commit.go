@@ -25,7 +25,7 @@ func planOf(p *commit.Placement) *plan {
 }
 
 // Reserve assumes the volumes to be bound to the claims, and the node to be selected for those to provision.
-func (*Plugin) Reserve(_ context.Context, p *commit.Placement) *commit.Status {
+func (f *Plugin) Reserve(_ context.Context, p *commit.Placement) *commit.Status {
 	todo := planOf(p)
 	if todo == nil {
 		return nil
@@ -33,7 +33,7 @@ func (*Plugin) Reserve(_ context.Context, p *commit.Placement) *commit.Status {
 	var err error
 	p.Snapshot(func(s *snapshot.Snapshot) { err = todo.assume(s, p.Node) })
 	if err != nil {
-		return commit.Failed(Name, err)
+		return f.failed(stageAssume, err)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (f *Plugin) PreBind(ctx context.Context, p *commit.Placement) *commit.Statu
 	defer cancel()
 	todo := planOf(p)
 	if err := f.write(ctx, todo); err != nil {
-		return commit.Failed(Name, err)
+		return f.failed(stageBind, err)
 	}
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
@@ -107,11 +107,11 @@ func (f *Plugin) PreBind(ctx context.Context, p *commit.Placement) *commit.Statu
 			err = f.exists(ctx, p)
 		}
 		if err != nil {
-			return commit.Failed(Name, fmt.Errorf("binding volumes: %w", err))
+			return f.failed(stageBind, fmt.Errorf("binding volumes: %w", err))
 		}
 		select {
 		case <-ctx.Done():
-			return commit.Failed(Name, fmt.Errorf("binding volumes: %w", ctx.Err()))
+			return f.failed(stageBind, fmt.Errorf("binding volumes: %w", ctx.Err()))
 		case <-ticker.C:
 		}
 	}

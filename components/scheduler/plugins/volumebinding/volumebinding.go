@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 
+	"quintet.dev/quintet/components/scheduler/commit"
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
@@ -37,6 +38,21 @@ const DefaultTimeout = 10 * time.Minute
 type Plugin struct {
 	Client  kubernetes.Interface
 	Timeout time.Duration
+	// Failed is told the stage at which claims could not be bound, and may be nil.
+	Failed func(stage string)
+}
+
+// The stages that can fail.
+const (
+	stageAssume = "assume"
+	stageBind   = "bind"
+)
+
+func (f *Plugin) failed(stage string, err error) *commit.Status {
+	if f.Failed != nil {
+		f.Failed(stage)
+	}
+	return commit.Failed(Name, err)
 }
 
 // Name returns Name.
