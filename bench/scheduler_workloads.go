@@ -81,8 +81,8 @@ func offerVictims(ctx context.Context, r *schedulingRig) error {
 	})
 }
 
-// offerNodeVolumes makes a volume on each node, and starts what binds claims to them: the controller, as Kubernetes has the
-// scheduler choose the volume and wait for it.
+// offerNodeVolumes makes a volume on each node, and starts the controller that binds claims to them: a scheduler
+// chooses the volume and waits for it.
 func offerNodeVolumes(ctx context.Context, r *schedulingRig) error {
 	if err := r.startBinder(); err != nil {
 		return err
