@@ -151,7 +151,9 @@ func (c *config) checkContainers() error {
 	}
 	for _, component := range []Component{NetworkPolicy, VolumeProvisioner} {
 		if _, ok := c.images[component]; ok {
-			return fmt.Errorf("image of %s: it is a process of the nodes; leave it out and deploy another one", component)
+			return fmt.Errorf("image of %s: it is a process of the nodes, and what others have in its place takes other "+
+				"arguments; leave it out (Without, --without %s), load the image of another one (WithLoadedImages, quintet "+
+				"load) and deploy that by its manifests (WithManifests, --manifest)", component, component)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func TestOptionsThatNothingWouldComeOf(t *testing.T) {
 		{"3 nodes: it is left out", []Option{containers, WithNodes(3), Without(Node)}},
 		{"3 etcd members: it is left out", []Option{containers, WithEtcdMembers(3), Without(Etcd)}},
 		{"2 API servers without etcd", []Option{containers, WithAPIServers(2), Without(Etcd)}},
-		{"image of network-policy", []Option{containers, WithImage(NetworkPolicy, "mine:dev")}},
+		{"--without network-policy), load", []Option{containers, WithImage(NetworkPolicy, "mine:dev")}},
 		{"image of kube-scheduler: it is left out",
 			[]Option{containers, WithImage(Scheduler, "mine:dev"), Without(Scheduler)}},
 		{"image of coredns: it is left out", []Option{containers, WithImage(DNS, "mine:dev"), WithoutDNS()}},
