@@ -46,10 +46,6 @@ func TestConformance(t *testing.T) {
 			t.Logf("%s did not run: this machine has no huge pages (sysctl vm.nr_hugepages)", c.ID)
 			continue
 		}
-		if c.Outcome == report.Flaky {
-			t.Logf("%s passed at the second attempt only: %s", c.ID, c.Reason)
-			continue
-		}
 		if c.Outcome != report.Passed {
 			failures = append(failures, fmt.Sprintf("%s: %s: %s", c.ID, c.Outcome, c.Reason))
 		}
