@@ -129,7 +129,7 @@ parallel: ## Start CLUSTERS clusters at once in one process under the race detec
 	go test -race -count=1 -timeout 0 -v -run TestParallelClusters ./cluster -args -parallel-clusters $(CLUSTERS)
 
 .PHONY: bench
-bench: build $(if $(filter scale% volumes claims,$(ONLY)),,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
+bench: build $(if $(filter scale% scheduler% controllers volumes claims,$(ONLY)),,images) ## Measure ratios in one run, of one section: make bench ONLY=scale
 	bin/quintet bench $(if $(ONLY),--only '^$(ONLY)$$')
 
 ##@ Clean up

@@ -40,7 +40,7 @@ func (n *networkRig) firstUse(ctx context.Context) ([]Measure, error) {
 	}
 	took := last.Sub(begin)
 	containers := len(n.cluster.Members())
-	empty, err := engineTime(ctx, containers)
+	empty, err := engineTime(ctx, n.name, containers)
 	return append(out, Measure{Name: "time-to-k8s, all phases", Value: took.Seconds(), Unit: "s",
 		Limit: empty.Seconds(), Against: fmt.Sprintf("%d empty containers, all at once", containers),
 		Aim: "≤ 4 s, or 2x of empty containers"}), err

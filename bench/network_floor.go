@@ -18,16 +18,22 @@ import (
 
 // engineTime is how long the engine takes for the containers of a cluster and nothing else: as many that do nothing are
 // started all at once, each with a file, a network that is theirs alone and, as the API server has, a port of the host
-// in front of one. No cluster of real containers can be there sooner on this machine.
-func engineTime(ctx context.Context, containers int) (_ time.Duration, err error) {
+// in front of one. No cluster of real containers can be there sooner on this machine. They are labelled as the
+// cluster's, so that they go with it if this process ends before it has removed them.
+func engineTime(ctx context.Context, cluster string, containers int) (_ time.Duration, err error) {
 	docker, err := client.New(client.FromEnv)
 	if err != nil {
 		return 0, err
 	}
 	defer docker.Close()
+	clusters, err := docker.NetworkInspect(ctx, "quintet-"+cluster, client.NetworkInspectOptions{})
+	if err != nil {
+		return 0, err
+	}
+	labels := clusters.Network.Labels
 	begin := time.Now()
 	name := fmt.Sprintf("bench-empty-%d", begin.UnixNano())
-	if _, err := docker.NetworkCreate(ctx, name, client.NetworkCreateOptions{}); err != nil {
+	if _, err := docker.NetworkCreate(ctx, name, client.NetworkCreateOptions{Labels: labels}); err != nil {
 		return 0, err
 	}
 	ids := make([]string, containers)
@@ -37,7 +43,7 @@ func engineTime(ctx context.Context, containers int) (_ time.Duration, err error
 	var group errgroup.Group
 	for i := range ids {
 		group.Go(func() (err error) {
-			ids[i], err = startEmpty(ctx, docker, name, i == 0)
+			ids[i], err = startEmpty(ctx, docker, name, labels, i == 0)
 			return err
 		})
 	}
@@ -46,9 +52,10 @@ func engineTime(ctx context.Context, containers int) (_ time.Duration, err error
 }
 
 // startEmpty starts a container that waits, and returns its ID also where only its start failed.
-func startEmpty(ctx context.Context, docker *client.Client, networkName string, published bool) (string, error) {
+func startEmpty(ctx context.Context, docker *client.Client, networkName string, labels map[string]string,
+	published bool) (string, error) {
 	const port = "6443/tcp"
-	config := &container.Config{Image: images.Prefix() + "/pause:" + images.Latest}
+	config := &container.Config{Image: images.Prefix() + "/pause:" + images.Latest, Labels: labels}
 	host := &container.HostConfig{NetworkMode: container.NetworkMode(networkName)}
 	if published {
 		config.ExposedPorts = networks.PortSet{networks.MustParsePort(port): {}}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/ptr"
 )
 
 // UnschedulableHelp returns what helps against each of the scheduler's reasons that are in a message: of the condition
@@ -60,7 +61,7 @@ func (s *Snapshot) missingResourceClaims(p *corev1.Pod) []Cause {
 		case err != nil: // it is to be made from a template
 			causes = append(causes, Cause{Reason: "ResourceClaimMissing",
 				Message: fmt.Sprintf("No ResourceClaim was made for %s yet, from ResourceClaimTemplate %s.", entry.Name,
-					*entry.ResourceClaimTemplateName),
+					ptr.Deref(entry.ResourceClaimTemplateName, "")),
 				Help: "Create the template, or look at the resourceclaim controller's logs."})
 		case name != nil && !s.ResourceClaims[*name]:
 			causes = append(causes, Cause{Reason: "ResourceClaimMissing",

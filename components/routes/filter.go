@@ -45,9 +45,9 @@ type familyTable struct {
 	compile func(Translation) []knftables.Object
 	kernel  nftcheck.Kernel
 
-	written bool
-	last    string            // what was written
-	checker *nftcheck.Checker // of that
+	last    string            // what was written last, or to be
+	written bool              // that it was
+	checker *nftcheck.Checker // of what was
 }
 
 func newPacketFilter() (*packetFilter, error) {
@@ -79,7 +79,6 @@ func (f *packetFilter) Apply(ctx context.Context, wanted Translation) error {
 	wanted = wanted.normalized()
 	tx := f.nft.NewTransaction()
 	var changed []*familyTable
-	var texts []string
 	for _, t := range f.tables {
 		objects := t.compile(wanted)
 		text := render(objects)
@@ -87,7 +86,8 @@ func (f *packetFilter) Apply(ctx context.Context, wanted Translation) error {
 			continue
 		}
 		t.replace(tx, objects)
-		changed, texts = append(changed, t), append(texts, text)
+		t.last, t.written = text, false
+		changed = append(changed, t)
 	}
 	if len(changed) == 0 {
 		return nil
@@ -96,8 +96,8 @@ func (f *packetFilter) Apply(ctx context.Context, wanted Translation) error {
 	if err != nil {
 		err = fmt.Errorf("nftables: %w", err)
 	}
-	for i, t := range changed {
-		t.written, t.last, t.checker = err == nil, texts[i], nftcheck.New(t.kernel)
+	for _, t := range changed {
+		t.written, t.checker = err == nil, nftcheck.New(t.kernel)
 	}
 	return err
 }

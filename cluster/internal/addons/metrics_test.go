@@ -131,7 +131,8 @@ func TestNodeJoining(t *testing.T) {
 		t.Errorf("bindings: %v", bindings)
 	}
 	for _, r := range rules {
-		if len(r.ResourceNames) != 1 || len(r.Verbs) != 1 || r.Verbs[0] != "get" && r.Resources[0] != "serviceaccounts/token" {
+		if len(r.ResourceNames) != 1 || len(r.Verbs) != 1 ||
+			r.Verbs[0] != "get" && r.Resources[0] != "serviceaccounts/token" {
 			t.Errorf("a token may %+v", r)
 		}
 	}

@@ -46,8 +46,8 @@ func readsNewest(t *testing.T, f *fixture) {
 	first := f.list(ListOptions{Limit: 1})
 	f.wantNames(first, "a/x")
 	f.wantNames(f.list(ListOptions{Limit: 1, Continue: first.Continue}), "a/y")
-	f.wantNames(f.list(ListOptions{Limit: 1, Continue: encodeContinue(f.pods.Key("a", "y"), f.pods.keys.prefix, false, -1)}),
-		"a/y")
+	inconsistent := encodeContinue(f.pods.Key("a", "y"), f.pods.keys.prefix, false, -1)
+	f.wantNames(f.list(ListOptions{Limit: 1, Continue: inconsistent}), "a/y")
 	f.wantNames(f.list(ListOptions{ResourceVersion: formatRevision(last.Revision),
 		ResourceVersionMatch: metav1.ResourceVersionMatchExact}), "a/x a/y")
 	w, err := f.pods.Watch(f.ctx, WatchOptions{})

@@ -87,16 +87,21 @@ func Body(obj runtime.Object, kind schema.GroupVersionKind, m MediaType) ([]byte
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// writeYAML writes a JSON body as YAML.
+func writeYAML(w io.Writer, body []byte) error {
+	out, err := yaml.JSONToYAML(body)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
 // WriteObject writes a body as a whole response.
 func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []byte) error {
 	before, after, ok := Around(m, kind, len(body))
 	if !ok {
-		out, err := yaml.JSONToYAML(body)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(out)
-		return err
+		return writeYAML(w, body)
 	}
 	for _, part := range [][]byte{before, body, after} {
 		if _, err := w.Write(part); err != nil {

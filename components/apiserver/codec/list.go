@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 )
 
 // List is a list to be written.
@@ -41,12 +40,7 @@ func WriteList(w io.Writer, m MediaType, l List) error {
 		if err := writeListJSON(&buf, l); err != nil {
 			return err
 		}
-		out, err := yaml.JSONToYAML(buf.Bytes())
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(out)
-		return err
+		return writeYAML(w, buf.Bytes())
 	default:
 		return writeListJSON(w, l)
 	}

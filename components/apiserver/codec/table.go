@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 )
 
 // TableKind is the kind of a table in the given version of meta.k8s.io ("v1").
@@ -49,12 +48,7 @@ func WriteTable(w io.Writer, m MediaType, t Table) error {
 	if err := writeTableJSON(&buf, t); err != nil {
 		return err
 	}
-	out, err := yaml.JSONToYAML(buf.Bytes())
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(out)
-	return err
+	return writeYAML(w, buf.Bytes())
 }
 
 // TableBody returns a table as a JSON body, for the events of a watch.
