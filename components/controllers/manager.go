@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/alike"
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
@@ -229,7 +230,7 @@ func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
 		return nil, err
 	}
 	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
-		informers.WithTransform(runner.Strip))
+		informers.WithTransform(new(alike.Pool).Transform))
 	h.events = record.NewBroadcaster(record.WithContext(ctx))
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	return h, nil

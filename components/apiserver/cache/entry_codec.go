@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"quintet.dev/quintet/components/apiserver/cache/alike"
 	"quintet.dev/quintet/components/apiserver/codec"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/internal/alike"
 )
 
 // entryCodec makes entries of what is stored, and what is stored of objects. What it has encoded it decodes to the same

@@ -15,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/cache/alike"
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/internal/alike"
 )
 
 // Config of a Set.

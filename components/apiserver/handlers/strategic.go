@@ -65,6 +65,9 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 		return invalidPatch(fmt.Sprintf("%+v", patch), err.Error())
 	}
 	parts.restore(into)
+	if len(problems) == 0 {
+		return nil
+	}
 	return p.complain(problems, fmt.Sprintf("%+v", patch))
 }
 

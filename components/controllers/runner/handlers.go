@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -44,13 +43,4 @@ func Last[T any](old, new *T) *T {
 // Key is how an object is named in queues and informers: namespace/name.
 func Key(obj metav1.Object) string {
 	return cache.MetaObjectToName(obj).String()
-}
-
-// Strip drops what no controller reads, so that informers stay small. It is an informer transform; objects it has
-// passed must not be used to take over the managed fields of the stored ones (an update without them keeps those).
-func Strip(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
 }

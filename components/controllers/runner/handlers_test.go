@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,20 +50,6 @@ func TestKey(t *testing.T) {
 		if got := Key(o); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-	}
-}
-
-func TestStrip(t *testing.T) {
-	p := pod("a")
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-	p.Labels = map[string]string{"a": "b"}
-	stripped, err := Strip(p)
-	if got, ok := stripped.(*v1.Pod); err != nil || !ok || got.ManagedFields != nil || got.Labels["a"] != "b" {
-		t.Errorf("%+v: %v", stripped, err)
-	}
-	unknown := cache.DeletedFinalStateUnknown{Key: "k"}
-	if same, err := Strip(unknown); err != nil || fmt.Sprint(same) != fmt.Sprint(unknown) {
-		t.Errorf("what is no object: %v, %v", same, err)
 	}
 }
 

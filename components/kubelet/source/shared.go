@@ -4,9 +4,10 @@ import (
 	"context"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/internal/alike"
 )
 
 // Shared is one watch of the objects of many nodes, fanned out to each node's source. It runs while a source does. It
@@ -18,6 +19,8 @@ type Shared[T runtime.Object] struct {
 	Example T
 	// Node names the node that an object is of; "" is none. It never changes from one name to another.
 	Node func(T) string
+
+	alike alike.Pool // of all nodes' objects
 
 	running sync.Mutex // held while the watch begins and ends
 	sources int
@@ -82,7 +85,7 @@ func (s *Shared[T]) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.done = stop, make(chan struct{})
 	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: s.Watch(), ObjectType: s.Example, Transform: stripManagedFields,
+		ListerWatcher: s.Watch(), ObjectType: s.Example, Transform: s.alike.Transform,
 		Indexers: cache.Indexers{byNode: func(object any) ([]string, error) { return []string{s.Node(object.(T))}, nil }},
 		Handler:  events(Handler[T]{Set: s.set, Gone: s.gone}),
 	})
@@ -129,12 +132,4 @@ func (s *Shared[T]) allSynced() {
 			}
 		}
 	}
-}
-
-// stripManagedFields saves memory: a kubelet has no use for them.
-func stripManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,10 +46,11 @@ const (
 )
 
 type entry struct {
-	pod    *v1.Pod // as the API server has it, as far as known
-	want   *v1.PodStatus
-	sent   *v1.PodStatus
-	delete bool
+	pod     *v1.Pod // as the API server has it, as far as known; nil while there is nothing to send
+	want    *v1.PodStatus
+	sent    *v1.PodStatus // the last one that was written, nil before
+	version string        // that its write led to
+	delete  bool
 
 	queued, sending bool
 	retry           time.Duration // after which the next failure is retried
@@ -104,12 +107,17 @@ func (w *Writer) Set(pod *v1.Pod, status *v1.PodStatus) {
 		e = &entry{}
 		w.pending[pod.UID] = e
 	}
-	if e.pod == nil || !older(pod, e.pod) { // else the answer to the last write is not taken in yet
-		e.pod = pod
+	if e.sent != nil && older(pod.ResourceVersion, e.version) { // the answer to the last write is not taken in yet
+		written := *pod
+		written.ResourceVersion, written.Status = e.version, *e.sent
+		pod = &written
 	}
-	if e.sent != nil && Same(e.sent, status) && Same(&e.pod.Status, status) {
+	if !e.sending && e.sent != nil && Same(e.sent, status) && Same(&pod.Status, status) {
 		e.want = nil
 		return
+	}
+	if e.pod == nil || !older(pod.ResourceVersion, e.pod.ResourceVersion) {
+		e.pod = pod
 	}
 	e.want = status
 	w.enqueue(pod.UID)
@@ -126,9 +134,9 @@ func Same(a, b *v1.PodStatus) bool {
 	return errA == nil && errB == nil && bytes.Equal(one, other)
 }
 
-// older tells that one version of a pod came before another.
-func older(pod, than *v1.Pod) bool {
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
+// older tells that one resource version of a pod came before another.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
 
@@ -222,17 +230,12 @@ func (w *Writer) send(ctx context.Context, uid types.UID) error {
 	w.mu.Unlock()
 
 	if want != nil {
-		if err := w.patch(ctx, pod, want); err != nil {
+		written, err := w.patch(ctx, pod, want)
+		if err != nil {
 			return err
 		}
-		w.mu.Lock()
-		e.sent = want
-		again := e.want != want
-		if !again {
-			e.want = nil
-		}
-		remove = e.delete && !again
-		w.mu.Unlock()
+		again := w.sentOne(e, want, written)
+		remove = remove && !again
 		if again {
 			w.again(uid)
 		}
@@ -251,37 +254,58 @@ func (w *Writer) send(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// patch sends the difference between the status that the API server has and the wanted one.
-func (w *Writer) patch(ctx context.Context, pod *v1.Pod, want *v1.PodStatus) error {
+// sentOne notes that a status was written, and that there is nothing more to send then, unless another one came
+// meanwhile, which it tells. written is the API server's answer; nil if nothing had to be sent.
+func (w *Writer) sentOne(e *entry, want *v1.PodStatus, written *v1.Pod) (again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.sent = want
+	if written != nil {
+		e.version = written.ResourceVersion
+		if older(e.pod.ResourceVersion, e.version) { // else the watch was quicker
+			e.pod = written
+		}
+	}
+	if e.want != nil && e.want != want {
+		return true
+	}
+	e.want = nil
+	if !e.delete {
+		e.pod = nil
+	}
+	return false
+}
+
+// patch sends the difference between the status that the API server has and the wanted one, and returns the pod as it
+// is then; nil if there is no difference, or no such pod any more.
+func (w *Writer) patch(ctx context.Context, pod *v1.Pod, want *v1.PodStatus) (*v1.Pod, error) {
 	data, changed, err := difference(pod, want)
 	if err != nil || !changed {
-		return err
+		return nil, err
 	}
 	written, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, data,
 		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the pod is gone, or it is another one now: its UID is in the patch
+		return nil, nil // the pod is gone, or it is another one now: its UID is in the patch
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.mu.Lock()
-	if e := w.pending[pod.UID]; e != nil && e.pod == pod { // else a newer version came in meanwhile
-		e.pod = written
-	}
-	w.mu.Unlock()
 	if w.Written != nil {
 		w.Written(written)
 	}
-	return nil
+	return written, nil
 }
 
+// difference is the patch that makes of a pod's status the wanted one, and whether it changes anything.
 func difference(pod *v1.Pod, want *v1.PodStatus) ([]byte, bool, error) {
-	before, err := json.Marshal(v1.Pod{Status: pod.Status})
+	is, shall := pod.Status, *want
+	forgetEqual(&is, &shall)
+	before, err := json.Marshal(v1.Pod{Status: is})
 	if err != nil {
 		return nil, false, err
 	}
-	after, err := json.Marshal(v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: *want})
+	after, err := json.Marshal(v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: shall})
 	if err != nil {
 		return nil, false, err
 	}
@@ -291,4 +315,16 @@ func difference(pod *v1.Pod, want *v1.PodStatus) ([]byte, bool, error) {
 	}
 	unchanged := fmt.Sprintf(`{"metadata":{"uid":%q}}`, pod.UID)
 	return data, string(data) != unchanged, nil
+}
+
+// forgetEqual empties the fields that are the same in both: a patch is made by way of JSON and maps, in which all that
+// has to be looked at is dear.
+func forgetEqual(a, b *v1.PodStatus) {
+	one, other := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range one.NumField() {
+		if equality.Semantic.DeepEqual(one.Field(i).Interface(), other.Field(i).Interface()) {
+			one.Field(i).SetZero()
+			other.Field(i).SetZero()
+		}
+	}
 }

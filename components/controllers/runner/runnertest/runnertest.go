@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/alike"
 	"quintet.dev/quintet/internal/watchtest"
 )
 
@@ -84,7 +85,7 @@ func Start(t *testing.T, client *fake.Clientset, c clock.WithTicker,
 	makers ...func(runner.Env) (runner.Controller, error)) *record.FakeRecorder {
 	t.Helper()
 	events := record.NewFakeRecorder(1000)
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(runner.Strip))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(new(alike.Pool).Transform))
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended []chan struct{}
 	for _, maker := range makers {

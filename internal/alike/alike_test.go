@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
-
-	"quintet.dev/quintet/components/apiserver/kinds/equality"
 )
 
 func pod(i int) *corev1.Pod { return podOf(0, i) }
@@ -206,7 +204,7 @@ func TestSame(t *testing.T) {
 		random.Fill(&b.Env)
 		random.Fill(&b.LivenessProbe)
 		random.Fill(&b.Resources)
-		same := equality.Same(&a, &b)
+		same := reflect.DeepEqual(a, b)
 		if f.same(x, y) != same {
 			t.Fatalf("same is %t of %v and %v", !same, a, b)
 		}
