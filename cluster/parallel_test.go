@@ -20,6 +20,9 @@ import (
 
 var parallel = flag.Int("parallel-clusters", 6, "how many clusters TestParallelClusters has at once in this process")
 
+// startsAtOnce is how many clusters start at a time for each processor: a hundred that do all at once starve each other.
+const startsAtOnce = 4
+
 // parallelTimeout bounds all of it, for hundreds of clusters under the race detector.
 const parallelTimeout = 40 * time.Minute
 
@@ -32,6 +35,7 @@ func TestParallelClusters(t *testing.T) {
 	run := func(n int) {
 		clusters := make([]*Cluster, n)
 		var all errgroup.Group
+		all.SetLimit(startsAtOnce * runtime.GOMAXPROCS(0))
 		for i := range clusters {
 			all.Go(func() (err error) {
 				clusters[i], err = Start(ctx, InProcess(), WithTimeout(parallelTimeout))
