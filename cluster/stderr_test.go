@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"quintet.dev/quintet/cluster"
@@ -25,7 +26,12 @@ func TestNothingOnStderr(t *testing.T) {
 	cmd.Env = append(os.Environ(), "QUINTET_TEST_STDERR=1")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+	if err := cmd.Run(); err != nil {
 		t.Errorf("%v: %s; stderr:\n%s", err, stdout.String(), stderr.String())
+	}
+	for line := range strings.Lines(stderr.String()) {
+		if !strings.Contains(line, `"Slow request"`) { // a busy machine makes requests slow, which is told on purpose
+			t.Errorf("on stderr: %s", line)
+		}
 	}
 }
