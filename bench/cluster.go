@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,57 +20,9 @@ import (
 
 const testImage = "quintet/testimage:dev"
 
-// inProcess measures a whole cluster that lives in this process.
-func inProcess(ctx context.Context, _ Options) ([]Measure, error) {
-	begin := time.Now()
-	c, err := cluster.Start(ctx, cluster.InProcess(), cluster.WithNodes(3))
-	if err != nil {
-		return nil, err
-	}
-	started := time.Since(begin)
-	defer c.Stop(context.WithoutCancel(ctx))
-	config := c.RESTConfig()
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	took, err := createToRunning(ctx, client, "hollow")
-	if err != nil {
-		return nil, err
-	}
-	forked, err := forks(ctx, c, client)
-	return []Measure{
-		{Name: fmt.Sprintf("fork of %d objects, median", forkedObjects), Value: milliseconds(forked), Unit: "ms",
-			Aim: "≤ 50 ms"},
-		{Name: "start, 3 hollow nodes ready", Value: milliseconds(started), Unit: "ms"},
-		{Name: "create → Running, hollow", Value: milliseconds(took), Unit: "ms"},
-	}, err
-}
-
-// forkedObjects is how many objects a cluster has that is forked.
-const forkedObjects = 10_000
-
-// forks measures how long it takes until a fork of the cluster is ready.
-func forks(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface) (time.Duration, error) {
-	for i := range forkedObjects {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("forked-%d", i)},
-			Data: map[string]string{"key": "value"}}
-		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return median(9, func(int) (time.Duration, error) {
-		begin := time.Now()
-		fork, err := c.Fork(ctx)
-		took := time.Since(begin)
-		return took, errors.Join(err, fork.Stop(context.WithoutCancel(ctx)))
-	})
-}
-
 // containers measures a cluster with one real node: how long until its first pod runs, how long a pod takes then
-// against a bare `docker run` on the same node, and what the components hold in memory.
+// against a bare `docker run` on the same node, and what the components hold in memory. How long it takes to remove one
+// is measured with two nodes.
 func containers(ctx context.Context, _ Options) ([]Measure, error) {
 	begin := time.Now()
 	c, err := cluster.Start(ctx, cluster.WithNodes(1))
@@ -107,7 +58,23 @@ func containers(ctx context.Context, _ Options) ([]Measure, error) {
 	out = append(out, Measure{Name: "create → Running, median", Value: milliseconds(pods), Unit: "ms",
 		Limit: milliseconds(bare), Against: "docker run on the node, ms", Aim: "≤ 3x"})
 	memory, err := membersMemory(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	down, err := teardown(ctx)
+	out = append(out, Measure{Name: "down, two nodes", Value: down.Seconds(), Unit: "s", Aim: "≤ 1.5 s"})
 	return append(out, memory...), err
+}
+
+// teardown measures how long it takes until nothing is left of a cluster with two nodes.
+func teardown(ctx context.Context) (time.Duration, error) {
+	c, err := cluster.Start(ctx, cluster.WithNodes(2))
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	err = c.Stop(context.WithoutCancel(ctx))
+	return time.Since(begin), err
 }
 
 // createToRunning creates a serving pod and returns how long it took until a watch showed it running.

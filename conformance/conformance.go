@@ -40,6 +40,11 @@ type Options struct {
 	Profiles []suite.Profile
 	// Features that the cluster has; nil means that they are found by looking at it.
 	Features []suite.Feature
+	// Absent are features that the cluster is known to lack: no time is spent on looking for them.
+	Absent []suite.Feature
+	// Lifetimes of the cluster's components, as far as the caller knows them: a context that ends, with the reason as its
+	// cause, when the component has ended for good. Its cases then fail at once, with that reason.
+	Lifetimes map[suite.Component]context.Context
 	// Filter is a regular expression over the identifiers of the cases to run; "" means all.
 	Filter string
 	// Rerun is the report of an earlier run, of which the cases that failed or were inconclusive run again. It is changed
@@ -85,6 +90,10 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		if err := report.SameSubject(o.Rerun, made); err != nil {
 			return nil, fmt.Errorf("rerun: %w", err)
 		}
+	}
+	cluster.Lifetimes = o.Lifetimes
+	for _, f := range o.Absent {
+		cluster.Absent[f] = true
 	}
 	if err := features(ctx, cluster, o.Features, choice.profiles); err != nil {
 		return nil, err

@@ -43,8 +43,16 @@ type head struct {
 	ManagedFields     []managed `json:"managedFields"`
 }
 
-// headOf reads an object up to the end of its metadata. What comes after, which is most of it, is not looked at.
-func headOf(raw []byte) (h head, err error) {
+// headOf reads an object up to the end of its metadata. What comes after, which is most of it, is not looked at. raw
+// must not change as long as the head is used.
+func headOf(raw []byte) (head, error) {
+	if h, ok := scanHead(raw); ok {
+		return h, nil
+	}
+	return decodeHead(raw)
+}
+
+func decodeHead(raw []byte) (h head, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
 		return h, errors.Join(err, errNoObject)

@@ -58,7 +58,7 @@ func (k *Kubelet) connect(ctx context.Context, group *errgroup.Group) (*link, er
 }
 
 func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) {
-	leave, err := f.Join()
+	leave, err := f.Join(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,8 @@ func (e *Engine) runCase(ctx context.Context, c *Case) result {
 		out = e.Cluster.without(c, missing)
 	} else if ctx.Err() != nil {
 		out = result{outcome: report.Inconclusive, reason: "the run was ended before"}
+	} else if reason := e.Cluster.endedFor(c); reason != nil {
+		out = result{outcome: report.Failed, reason: reason.Error()}
 	} else {
 		out = e.run(ctx, c)
 	}
@@ -136,6 +138,7 @@ func (e *Engine) run(ctx context.Context, c *Case) (out result) {
 	started := time.Now()
 	caseCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	defer e.Cluster.onEnded(c, cancel)()
 	t := &T{Cluster: e.Cluster, abort: func(message string) { panic(failure{message}) }}
 	t.Gomega = gomega.NewGomega(func(message string, _ ...int) { t.abort(message) })
 
@@ -145,7 +148,9 @@ func (e *Engine) run(ctx context.Context, c *Case) (out result) {
 	} else {
 		out = play(caseCtx, c, t)
 	}
-	if out.outcome == report.Failed {
+	if reason := e.Cluster.endedFor(c); reason != nil && out.outcome != report.Passed {
+		out = result{outcome: report.Failed, reason: reason.Error() + "\n\n" + out.reason}
+	} else if out.outcome == report.Failed {
 		if reason := e.obstacle(ctx, c, t.Namespace); reason != "" {
 			out = result{outcome: report.Inconclusive, reason: reason + "\n\n" + out.reason}
 		}

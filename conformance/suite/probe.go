@@ -26,7 +26,7 @@ func (c *Cluster) probe(ctx context.Context) error {
 	defer func() { _ = namespaces.Delete(context.WithoutCancel(ctx), space.Name, metav1.DeleteOptions{}) }()
 
 	accounts := c.Client.CoreV1().ServiceAccounts(space.Name)
-	c.Features[HasControllers], err = comes(ctx, func(ctx context.Context) (bool, error) {
+	c.Features[HasControllers], err = c.shows(ctx, HasControllers, func(ctx context.Context) (bool, error) {
 		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -46,7 +46,7 @@ func (c *Cluster) probe(ctx context.Context) error {
 	if _, err := pods.Create(ctx, lost, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	c.Features[HasScheduler], err = comes(ctx, func(ctx context.Context) (bool, error) {
+	c.Features[HasScheduler], err = c.shows(ctx, HasScheduler, func(ctx context.Context) (bool, error) {
 		p, err := pods.Get(ctx, lost.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -59,6 +59,23 @@ func (c *Cluster) probe(ctx context.Context) error {
 		return false, nil
 	})
 	return err
+}
+
+// shows reports whether a feature shows its effect in time. One that is absent is not waited for, nor is one whose
+// component has ended.
+func (c *Cluster) shows(ctx context.Context, feature Feature, effect wait.ConditionWithContextFunc) (bool, error) {
+	if c.Absent[feature] {
+		return false, nil
+	}
+	ended := false
+	found, err := comes(ctx, func(ctx context.Context) (bool, error) {
+		ended = c.ended(providers[feature]) != nil
+		if ended {
+			return true, nil
+		}
+		return effect(ctx)
+	})
+	return found && !ended, err
 }
 
 // comes reports whether a condition comes to hold in time.

@@ -19,6 +19,12 @@ func (c *Cluster) probeNodes(ctx context.Context) error {
 	if err != nil || len(nodes) == 0 {
 		return err
 	}
+	if c.Absent[RunsPods] {
+		for _, node := range nodes {
+			c.pretending[node.Name] = true
+		}
+		return nil
+	}
 	_, err = c.inProbeNamespace(ctx, func(ctx context.Context, namespace string) (bool, error) {
 		if err := c.startEndingPods(ctx, namespace, nodes); err != nil {
 			return false, err

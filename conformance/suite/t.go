@@ -26,6 +26,11 @@ type Cluster struct {
 	Features map[Feature]bool
 	// Required are those that the cluster claims to have: cases that need them run, whether they were found or not.
 	Required map[Feature]bool
+	// Absent are those that it is known to lack: Detect does not wait for their effects.
+	Absent map[Feature]bool
+	// Lifetimes of components, which end with the reason as their cause when a component has ended; those of components
+	// that are not in it are not known. Detect does not wait for the effects of one that has ended.
+	Lifetimes map[Component]context.Context
 
 	// pretending are the nodes of which Detect saw that they run no containers, by name.
 	pretending map[string]bool
@@ -51,7 +56,7 @@ func Connect(config *rest.Config, image string) (*Cluster, error) {
 		return nil, err
 	}
 	return &Cluster{Config: config, Client: client, Dynamic: dyn, Image: image, Features: map[Feature]bool{},
-		Required: map[Feature]bool{}}, nil
+		Required: map[Feature]bool{}, Absent: map[Feature]bool{}}, nil
 }
 
 // T is a running case: the cluster, a namespace of its own, and assertions that end it.

@@ -48,7 +48,7 @@ type Loop[K comparable] struct {
 	reconcile func(context.Context, K) error
 	queue     workqueue.TypedRateLimitingInterface[K]
 	pace      *pace[K]
-	synced    []cache.InformerSynced
+	synced    []cache.DoneChecker
 }
 
 // New makes a loop that calls reconcile for every key added.
@@ -97,18 +97,18 @@ func (l *Loop[K]) Watch(informer cache.SharedIndexInformer, handler cache.Resour
 	if err != nil {
 		return err
 	}
-	l.synced = append(l.synced, registration.HasSynced)
+	l.synced = append(l.synced, registration.HasSyncedChecker())
 	return nil
 }
 
 // Needs delays the start of the loop until informer has its initial state.
 func (l *Loop[K]) Needs(informer cache.SharedIndexInformer) {
-	l.synced = append(l.synced, informer.HasSynced)
+	l.synced = append(l.synced, informer.HasSyncedChecker())
 }
 
 // WaitForSync returns once all that is watched or needed has its initial state. It fails when ctx ends before that.
 func (l *Loop[K]) WaitForSync(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), l.synced...) {
+	if !cache.WaitFor(ctx, "", l.synced...) {
 		return ctx.Err()
 	}
 	return nil

@@ -35,9 +35,11 @@ func TestDecode(t *testing.T) {
 		"a list":    {list + "---\n" + service, []string{"Pod (v1) c", "Deployment (apps/v1) d", "Service (v1) b"}, ""},
 		"nothing":   {"# nothing\n", nil, "f: no object in it"},
 		"no name": {pod + "---\napiVersion: v1\nkind: Pod\n", nil,
-			`f: document 2: an object needs apiVersion, kind and metadata.name; it has "v1", "Pod" and ""`},
-		"broken":      {pod + "---\n{\n", nil, "f: document 2: "},
-		"broken list": {"apiVersion: v1\nkind: List\nitems: [1]\n", nil, "f: document 1: "},
+			`f:5: document 2: an object needs apiVersion, kind and metadata.name; it has "v1", "Pod" and ""`},
+		"broken":      {pod + "---\n{\n", nil, "f:5: document 2: not YAML: "},
+		"wrong":       {pod + "---\n# Indentation.\na: 1\n b: 2\n", nil, "f:7: document 2: not YAML: "},
+		"no object":   {pod + "---\n\n[1]\n", nil, "f:6: document 2: "},
+		"broken list": {"apiVersion: v1\nkind: List\nitems: [1]\n", nil, "f:1: document 1: "},
 	} {
 		objects, err := Decode("f", []byte(test.content))
 		var got []string

@@ -62,7 +62,8 @@ func inside(dir string) ([]string, error) {
 	return files, nil
 }
 
-// Decode decodes documents of YAML or JSON; a List stands for its items. Errors name the source and the document.
+// Decode decodes documents of YAML or JSON; a List stands for its items. Errors name the source, the line and the
+// document.
 func Decode(source string, content []byte) ([]*unstructured.Unstructured, error) {
 	reader := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	var objects []*unstructured.Unstructured
@@ -73,22 +74,14 @@ func Decode(source string, content []byte) ([]*unstructured.Unstructured, error)
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", source, i, err)
+			return nil, malformed(source, content, i, err)
 		}
 		if len(object.Object) == 0 {
 			continue // only comments
 		}
-		items := []*unstructured.Unstructured{&object}
-		if object.IsList() {
-			if items, err = itemsOf(&object); err != nil {
-				return nil, fmt.Errorf("%s: document %d: %w", source, i, err)
-			}
-		}
-		for _, item := range items {
-			if item.GetAPIVersion() == "" || item.GetKind() == "" || item.GetName() == "" {
-				return nil, fmt.Errorf("%s: document %d: an object needs apiVersion, kind and metadata.name; it has %q, %q and %q",
-					source, i, item.GetAPIVersion(), item.GetKind(), item.GetName())
-			}
+		items, err := named(&object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", at(source, lineOf(content, i)), i, err)
 		}
 		objects = append(objects, items...)
 	}
@@ -96,6 +89,23 @@ func Decode(source string, content []byte) ([]*unstructured.Unstructured, error)
 		return nil, fmt.Errorf("%s: no object in it", source)
 	}
 	return objects, nil
+}
+
+// named are the objects of a document, which have what an object is applied by.
+func named(object *unstructured.Unstructured) (items []*unstructured.Unstructured, err error) {
+	items = []*unstructured.Unstructured{object}
+	if object.IsList() {
+		if items, err = itemsOf(object); err != nil {
+			return nil, err
+		}
+	}
+	for _, item := range items {
+		if item.GetAPIVersion() == "" || item.GetKind() == "" || item.GetName() == "" {
+			return nil, fmt.Errorf("an object needs apiVersion, kind and metadata.name; it has %q, %q and %q",
+				item.GetAPIVersion(), item.GetKind(), item.GetName())
+		}
+	}
+	return items, nil
 }
 
 func itemsOf(list *unstructured.Unstructured) (items []*unstructured.Unstructured, err error) {

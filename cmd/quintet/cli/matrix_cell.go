@@ -12,6 +12,7 @@ import (
 
 	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/conformance"
+	"quintet.dev/quintet/conformance/suite"
 )
 
 // matrixCell is the process of a cell of `quintet matrix`.
@@ -57,7 +58,7 @@ func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, d
 	}
 	var programs cellPrograms
 	if f.up.inProcess {
-		own, err := programs.options(f.up, dir)
+		own, err := programs.options(ctx, f.up, dir)
 		if err != nil {
 			return out, err
 		}
@@ -74,6 +75,10 @@ func (a *app) runCell(ctx context.Context, f cellFlags, opts []cluster.Option, d
 	}
 	o := f.suite.options()
 	o.Config, o.Name, o.Image, o.Progress = config, a.name, f.image, a.err
+	o.Lifetimes = programs.lifetimes()
+	if f.up.inProcess && !programs.replaces(cluster.Node) {
+		o.Absent = []suite.Feature{suite.RunsPods} // hollow nodes pretend
+	}
 	made, err := conformance.Run(ctx, o)
 	if err != nil {
 		out.Reason = joinReasons(out.Reason, err.Error())

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,23 +11,37 @@ import (
 	"sync"
 
 	"quintet.dev/quintet/cluster"
+	"quintet.dev/quintet/conformance/suite"
 )
 
 // cellPrograms are the program files of a cell whose cluster is in process. One that ends by itself does not end its
 // member: the suite runs on what there is of the cluster. The zero value is ready.
 type cellPrograms struct {
-	mu      sync.Mutex
-	reasons []string
+	mu         sync.Mutex
+	reasons    []string
+	components map[cluster.Component]*programLife
 }
 
-// options put the files of --program in the place of components. Their output goes to files in dir, too.
-func (p *cellPrograms) options(f upFlags, dir string) ([]cluster.Option, error) {
+// programLife is that of a component's members.
+type programLife struct {
+	running int
+	ctx     context.Context // ends with the last of them, for its reason
+	end     context.CancelCauseFunc
+}
+
+// options put the files of --program in the place of components. Their output goes to files in dir, too. The lives of
+// components end with ctx at the latest.
+func (p *cellPrograms) options(ctx context.Context, f upFlags, dir string) ([]cluster.Option, error) {
 	files, err := f.programFiles()
 	if err != nil {
 		return nil, err
 	}
 	var opts []cluster.Option
+	p.components = map[cluster.Component]*programLife{}
 	for _, file := range files {
+		life := &programLife{}
+		life.ctx, life.end = context.WithCancelCause(ctx)
+		p.components[file.component] = life
 		opts = append(opts, cluster.WithProgram(file.component, p.supervised(cluster.ProgramFile(file.path), dir)))
 	}
 	return opts, nil
@@ -42,6 +57,7 @@ func (p *cellPrograms) supervised(program cluster.Program, dir string) cluster.P
 		}
 		defer log.Close()
 		env.Log = io.MultiWriter(env.Log, log)
+		p.began(env.Component)
 		err = program(ctx, env)
 		if ctx.Err() != nil {
 			return err
@@ -53,12 +69,45 @@ func (p *cellPrograms) supervised(program cluster.Program, dir string) cluster.P
 		if last := lastLine(file); last != "" {
 			reason += "; the last line of its log: " + last
 		}
-		p.mu.Lock()
-		p.reasons = append(p.reasons, reason)
-		p.mu.Unlock()
+		p.note(env.Component, reason)
 		<-ctx.Done()
 		return nil
 	}
+}
+
+func (p *cellPrograms) began(component cluster.Component) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.components[component].running++
+}
+
+// note keeps why a member of a component ended by itself.
+func (p *cellPrograms) note(component cluster.Component, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reasons = append(p.reasons, reason)
+	life := p.components[component]
+	if life.running--; life.running == 0 {
+		life.end(errors.New(reason))
+	}
+}
+
+// lifetimes are those of the components that are program files, for the suite.
+func (p *cellPrograms) lifetimes() map[suite.Component]context.Context {
+	out := map[suite.Component]context.Context{}
+	for component, life := range p.components {
+		tested := suite.Component(component)
+		if component == cluster.Node {
+			tested = suite.Kubelet
+		}
+		out[tested] = life.ctx
+	}
+	return out
+}
+
+// replaces tells whether a program file is in the place of a component.
+func (p *cellPrograms) replaces(component cluster.Component) bool {
+	return p.components[component] != nil
 }
 
 // ended tells which programs ended before they were stopped.

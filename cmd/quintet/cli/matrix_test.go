@@ -119,7 +119,7 @@ func TestCellInProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\necho no plug-ins >&2\nexit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	verdict, made, dir := ranCell(t, "--program=kube-scheduler="+file, "--profile=scheduler", "--case-timeout=5s",
+	verdict, made, dir := ranCell(t, "--program=kube-scheduler="+file, "--profile=scheduler",
 		"--filter=^(api/crud|scheduling/node-selector)$")
 	if got := outcomes(made); got != "scheduling/node-selector=Failed" {
 		t.Errorf("with a scheduler that ends: %s", got)

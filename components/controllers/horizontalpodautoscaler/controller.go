@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/conflict"
 )
 
 // Sources are what the controller reads besides its informers, with its own identity.
@@ -217,7 +218,7 @@ func (c *Controller) scaleOf(ctx context.Context, hpa *autoscaling.HorizontalPod
 func (c *Controller) rescale(ctx context.Context, resource schema.GroupResource, target *autoscalingv1.Scale,
 	replicas int32) error {
 	scales := c.from.Scales.Scales(target.Namespace)
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return conflict.Retry(retry.DefaultRetry, func() error {
 		target.Spec.Replicas = replicas
 		_, err := scales.Update(ctx, resource, target, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+
+	"quintet.dev/quintet/internal/conflict"
 )
 
 // definitionManager is the field manager of the status of definitions.
@@ -71,7 +73,7 @@ func (c *Controller) mark(ctx context.Context, resource metav1.GroupResource,
 		[]string)) error {
 	definitions := c.sources.Dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	name := resource.Resource + "." + resource.Group
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := conflict.Retry(retry.DefaultRetry, func() error {
 		u, err := definitions.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -88,12 +89,12 @@ func (f *Fleet) common() kubernetes.Interface {
 	return f.client
 }
 
-// Join takes a kubelet in; it must call leave when it has ended.
-func (f *Fleet) Join() (leave func(), err error) {
+// Join takes a kubelet in; it must call leave when it has ended. What is shared logs where ctx of the first says.
+func (f *Fleet) Join(ctx context.Context) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.members == 0 {
-		if err := f.begin(); err != nil {
+		if err := f.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func (f *Fleet) Join() (leave func(), err error) {
 }
 
 // begin is called with the lock held.
-func (f *Fleet) begin() error {
+func (f *Fleet) begin(ctx context.Context) error {
 	config, err := f.connect()
 	if err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
@@ -112,8 +113,8 @@ func (f *Fleet) begin() error {
 	if f.client, err = kubernetes.NewForConfig(f.config); err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}
-	f.events = record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{
-		QPS: EventQPS, BurstSize: EventBurst, Clock: f.clock}))
+	f.events = record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)), // until leave shuts it down
+		record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: EventQPS, BurstSize: EventBurst, Clock: f.clock}))
 	f.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: f.client.CoreV1().Events("")})
 	return nil
 }

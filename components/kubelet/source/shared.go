@@ -95,7 +95,7 @@ func (s *Shared[T]) begin() {
 	var group sync.WaitGroup
 	group.Go(func() { controller.RunWithContext(ctx) })
 	group.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
+		if cache.WaitFor(ctx, "", controller.HasSyncedChecker()) {
 			s.allSynced()
 		}
 	})

@@ -55,7 +55,7 @@ func Watch[T runtime.Object](lw cache.ListerWatcher, example T) Source[T] {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) && h.Synced != nil {
+			if cache.WaitFor(ctx, "", controller.HasSyncedChecker()) && h.Synced != nil {
 				h.Synced()
 			}
 		}()

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/conflict"
 )
 
 // nodeIDs is the annotation of a node with the name that each driver has for it.
@@ -125,7 +127,7 @@ func without(drivers []storagev1.CSINodeDriver, name string) []storagev1.CSINode
 func (n *NodeObjects) changeCSINode(ctx context.Context,
 	change func([]storagev1.CSINodeDriver) []storagev1.CSINodeDriver) error {
 	nodes := n.Client.StorageV1().CSINodes()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return conflict.Retry(retry.DefaultBackoff, func() error {
 		if err := n.ensure(ctx); err != nil {
 			return err
 		}

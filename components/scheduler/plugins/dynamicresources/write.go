@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/internal/conflict"
 )
 
 // create creates the claim for extended resources.
@@ -35,7 +37,7 @@ func (f *Plugin) create(ctx context.Context, claim *resourcev1.ResourceClaim) (*
 func (f *Plugin) write(ctx context.Context, claim *resourcev1.ResourceClaim, allocation *resourcev1.AllocationResult,
 	pod *v1.Pod) (*resourcev1.ResourceClaim, error) {
 	now := claim
-	err := retryOnConflict(func() error {
+	err := conflict.Retry(retry.DefaultRetry, func() error {
 		if now == nil {
 			latest, err := f.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 			if err != nil {
@@ -52,16 +54,6 @@ func (f *Plugin) write(ctx context.Context, claim *resourcev1.ResourceClaim, all
 		return err
 	})
 	return now, err
-}
-
-// retryOnConflict is client-go's, but returns what do failed with last: client-go returns the conflict before that, or
-// nil, if the context of do has ended.
-func retryOnConflict(do func() error) (last error) {
-	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		last = do()
-		return last
-	})
-	return last
 }
 
 func (f *Plugin) writeOnce(ctx context.Context, claim *resourcev1.ResourceClaim,
@@ -137,7 +129,7 @@ func (f *Plugin) release(ctx context.Context, claim *resourcev1.ResourceClaim, p
 func (f *Plugin) delete(ctx context.Context, claim *resourcev1.ResourceClaim) error {
 	client := f.Client.ResourceV1().ResourceClaims(claim.Namespace)
 	now := claim.DeepCopy()
-	err := retryOnConflict(func() error {
+	err := conflict.Retry(retry.DefaultRetry, func() error {
 		if now == nil {
 			latest, err := client.Get(ctx, claim.Name, metav1.GetOptions{})
 			if err != nil {

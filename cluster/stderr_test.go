@@ -1,0 +1,37 @@
+package cluster_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"quintet.dev/quintet/cluster"
+)
+
+// TestNothingOnStderr: the life of a cluster in process writes nothing to the stderr of its process.
+func TestNothingOnStderr(t *testing.T) {
+	if os.Getenv("QUINTET_TEST_STDERR") != "" {
+		c, err := cluster.Start(t.Context(), cluster.InProcess(), cluster.WithNodes(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNothingOnStderr$")
+	cmd.Env = append(os.Environ(), "QUINTET_TEST_STDERR=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%v: %s; stderr:\n%s", err, stdout.String(), stderr.String())
+	}
+	for line := range strings.Lines(stderr.String()) {
+		if !strings.Contains(line, `"Slow request"`) { // a busy machine makes requests slow, which is told on purpose
+			t.Errorf("on stderr: %s", line)
+		}
+	}
+}
