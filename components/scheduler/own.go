@@ -51,7 +51,7 @@ func (c *Config) Apply(options ...Option) {
 
 // newHandles prepares what plug-ins act with.
 func (c *Config) newHandles() *framework.Services {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithTransform(trim))
+	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithTransform(c.trim()))
 	factory.InformerFor(&v1.Pod{}, podInformer)
 	return &framework.Services{Client: c.Client, Config: c.connection, Informers: factory,
 		Waiting: commit.NewWaiting(c.delayed()), Parallelism: c.Parallelism}

@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -112,14 +111,6 @@ func handler[T any](add func(T), update func(old, now T), remove func(T)) cache.
 			}
 		},
 	}
-}
-
-// trim drops managed fields, which the scheduler does not read.
-func trim(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 func finished(p *v1.Pod) bool {
