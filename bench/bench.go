@@ -65,6 +65,8 @@ type Measure struct {
 	Against string  `json:"against,omitempty"`
 	// Beside is what the other program took, with the same others; 0 when there is none.
 	Beside float64 `json:"beside,omitempty"`
+	// More is better, as it is of all that is counted per second.
+	More bool `json:"more,omitempty"`
 	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for
 	// none.
 	Aim string `json:"aim,omitempty"`
@@ -78,13 +80,13 @@ func (m Measure) Ratio() float64 {
 	return m.Value / m.Limit
 }
 
-// Ahead is how many times as good the value is as what the other program took: less is better, but for what is
-// counted per second. 0 when there is no other.
+// Ahead is how many times as good the value is as what the other program took: less is better, unless more is. 0 when
+// there is no other.
 func (m Measure) Ahead() float64 {
 	switch {
 	case m.Beside == 0 || m.Value == 0:
 		return 0
-	case m.Unit == frequency:
+	case m.More || m.Unit == frequency:
 		return m.Value / m.Beside
 	}
 	return m.Beside / m.Value

@@ -20,7 +20,7 @@ import (
 
 var parallel = flag.Int("parallel-clusters", 6, "how many clusters TestParallelClusters has at once in this process")
 
-// startsAtOnce is how many clusters start at a time for each processor: a hundred that do all at once starve each other.
+// startsAtOnce is how many clusters start at a time for each processor: a hundred that do at once starve each other.
 const startsAtOnce = 4
 
 // parallelTimeout bounds all of it, for hundreds of clusters under the race detector.

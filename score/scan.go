@@ -15,7 +15,8 @@ type scanner struct {
 	odd bool
 }
 
-// scanHead is headOf for objects that are written as usual; ok is false for others. The managed fields are parts of raw.
+// scanHead is headOf for objects that are written as usual; ok is false for others. The managed fields are parts of
+// raw.
 func scanHead(raw []byte) (h head, ok bool) {
 	s := scanner{raw: raw}
 	found := false

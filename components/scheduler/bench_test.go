@@ -103,3 +103,37 @@ func BenchmarkMove(b *testing.B) {
 		q.Move(queue.Event{Kind: queue.PodAdded, Pod: placed})
 	}
 }
+
+// BenchmarkPreempt measures how one of 500 pods finds victims among 5,000 nodes that pods of lower priority fill, while
+// those before it still wait for theirs.
+func BenchmarkPreempt(b *testing.B) {
+	profiles, _, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := snapshot.New()
+	for i := range benchNodes {
+		s.SetNode(newNode(fmt.Sprintf("node-%04d", i), "4"))
+		for j := range 2 {
+			low := newPod("low", "2")
+			low.UID, low.Spec.NodeName = types.UID(fmt.Sprintf("%d-%d", i, j)), fmt.Sprintf("node-%04d", i)
+			s.SetPod(snapshot.NewPod(low))
+		}
+	}
+	var waiting *nominations
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%500 == 0 {
+			waiting = newNominations()
+		}
+		obj := newPod("high", "4")
+		obj.UID, obj.Spec.Priority = types.UID(fmt.Sprint(i)), new(int32(1000))
+		p := snapshot.NewPod(obj)
+		d := profiles[v1.DefaultSchedulerName].cycle.Schedule(s, cycle.Request{Pod: p, Nominations: waiting.current(),
+			Seed: uint64(i)})
+		if d.PostFilterResult == nil || len(d.PostFilterResult.Victims) != 2 {
+			b.Fatalf("%s", d.Message())
+		}
+		waiting.set(p, d.PostFilterResult.Node)
+	}
+}

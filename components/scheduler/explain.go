@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/scheduler/commit"
+	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/queue"
 )
 
@@ -74,15 +75,14 @@ func explain(a *attempt, hints queue.Hints, now time.Time) *Explanation {
 	if r := d.RefusedAll; r != nil {
 		e.Refusals = []Refusal{{Plugin: r.Plugin, Reasons: r.Reasons, Count: d.Total, Preemptable: !r.Unresolvable}}
 	}
-	index := map[string]int{}
+	index, shared := map[string]int{}, map[cycle.Refused]int{}
 	for i := range d.Refused {
 		r := &d.Refused[i]
-		key := r.Plugin + "\x00" + strings.Join(r.Reasons, "\x00")
-		at, ok := index[key]
+		same := cycle.Refused{Plugin: r.Plugin, Refusal: r.Refusal}
+		at, ok := shared[same]
 		if !ok {
-			at = len(e.Refusals)
-			index[key] = at
-			e.Refusals = append(e.Refusals, Refusal{Plugin: r.Plugin, Reasons: r.Reasons, Preemptable: !r.Unresolvable})
+			at = e.group(r, index)
+			shared[same] = at
 		}
 		e.Refusals[at].Count++
 		if len(e.Refusals[at].Names) < maxNames {
@@ -106,6 +106,18 @@ func explain(a *attempt, hints queue.Hints, now time.Time) *Explanation {
 		}
 	}
 	return e
+}
+
+// group returns where the refusals are that read as r does.
+func (e *Explanation) group(r *cycle.Refused, index map[string]int) int {
+	key := r.Plugin + "\x00" + strings.Join(r.Reasons, "\x00")
+	at, ok := index[key]
+	if !ok {
+		at = len(e.Refusals)
+		index[key] = at
+		e.Refusals = append(e.Refusals, Refusal{Plugin: r.Plugin, Reasons: r.Reasons, Preemptable: !r.Unresolvable})
+	}
+	return at
 }
 
 // explainStatus explains an attempt that failed after a node was chosen, or by an error.

@@ -13,7 +13,6 @@ import (
 	"quintet.dev/quintet/components/scheduler/commit"
 	"quintet.dev/quintet/components/scheduler/framework"
 	"quintet.dev/quintet/components/scheduler/snapshot"
-	"quintet.dev/quintet/internal/alike"
 )
 
 // PluginFactory makes a plug-in of a user, as for upstream's scheduler. args is a *runtime.Unknown with what the
@@ -52,8 +51,7 @@ func (c *Config) Apply(options ...Option) {
 
 // newHandles prepares what plug-ins act with.
 func (c *Config) newHandles() *framework.Services {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0,
-		informers.WithTransform(new(alike.Pool).Transform))
+	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithTransform(c.trim()))
 	factory.InformerFor(&v1.Pod{}, podInformer)
 	return &framework.Services{Client: c.Client, Config: c.connection, Informers: factory,
 		Waiting: commit.NewWaiting(c.delayed()), Parallelism: c.Parallelism}

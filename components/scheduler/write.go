@@ -47,13 +47,14 @@ func (s *Scheduler) refuse(ctx context.Context, a *attempt) {
 		}
 	}
 	s.explanations.keep(explain(a, s.hints, s.config.Clock.Now()))
-	message := d.Message()
+	message, refusedBy, pending := d.Message(), d.Plugins(), d.Pending()
+	d.Refused = nil // thousands, which many attempts would hold while they write
 	klog.FromContext(ctx).V(2).Info("Pod can't be scheduled", "pod", klog.KObj(pod.Obj), "reason", message)
 	s.tell(ctx, pod, v1.PodReasonUnschedulable, message, nominate(d))
 	if d.PostFilterResult != nil && d.PostFilterResult.Node != "" {
 		s.preempt(ctx, pod, d.PostFilterResult)
 	}
-	s.queue.Requeue(a.item, d.Plugins(), d.Pending())
+	s.queue.Requeue(a.item, refusedBy, pending)
 	s.forgetIfGone(a)
 }
 

@@ -40,6 +40,21 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+func TestFix(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	t.Setenv("GOGC", "70")
+	Fix(40)
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("%d %%: the environment's pace was taken over", got)
+	}
+	t.Setenv("GOGC", "")
+	Fix(40)
+	if got := debug.SetGCPercent(100); got != 40 {
+		t.Errorf("%d %%, want 40", got)
+	}
+}
+
 func TestBegin(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

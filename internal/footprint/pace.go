@@ -40,6 +40,14 @@ func Begin() bool {
 	return true
 }
 
+// Fix has the heap grow by a constant percentage between collections, unless the environment sets one (GOGC). It is for
+// a program that is to be small while it is busy, too.
+func Fix(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
 // Pace adjusts the garbage collector's heap goal after each collection, and trims the process when a busy time, such as
 // the start, is over, for as long as the process lives. It does not override settings of the environment.
 func Pace() {

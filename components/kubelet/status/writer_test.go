@@ -84,7 +84,9 @@ func TestDifference(t *testing.T) {
 func TestDifferenceIsThatOfWhole(t *testing.T) {
 	fill := randfill.NewWithSeed(1).NilChance(.5).NumElements(0, 3).Funcs(func(at *metav1.Time, c randfill.Continue) {
 		*at = metav1.Unix(c.Int63()%1e9, 0)
-	}, func(q *resource.Quantity, c randfill.Continue) { *q = *resource.NewQuantity(c.Int63()%1e6, resource.DecimalSI) })
+	}, func(q *resource.Quantity, c randfill.Continue) {
+		*q = *resource.NewQuantity(c.Int63()%1e6, resource.DecimalSI)
+	})
 	for range 300 {
 		p, want := pod("Always", nil, "a"), v1.PodStatus{}
 		p.UID = "uid"

@@ -16,7 +16,8 @@ type Attempt struct {
 	narrowedBy  []string
 	extenders   []Extender
 	release     func(do func())
-	missed      []Filter // that were not prepared, as one before them refused all nodes
+	missed      []Filter       // that were not prepared, as one before them refused all nodes
+	scratch     *snapshot.Node // the last clone of the search for feasible nodes
 	measures
 }
 
@@ -114,7 +115,7 @@ func (a *Attempt) Check(n *snapshot.Node) (*Refusal, string) { return a.check(n,
 
 func (a *Attempt) check(n *snapshot.Node, counted bool) (*Refusal, string) {
 	if waiting := a.nominated(n.Name); len(waiting) > 0 {
-		with := n.Clone()
+		with := a.clone(n, counted)
 		for _, p := range waiting {
 			a.Add(p, with)
 		}
@@ -127,6 +128,15 @@ func (a *Attempt) check(n *snapshot.Node, counted bool) (*Refusal, string) {
 		}
 	}
 	return a.ask(n, counted)
+}
+
+// clone reuses the memory of the last clone where only one goroutine at a time asks.
+func (a *Attempt) clone(n *snapshot.Node, alone bool) *snapshot.Node {
+	if !alone {
+		return n.Clone()
+	}
+	n.CloneInto(a.scratch)
+	return a.scratch
 }
 
 // Add puts p on n, which must be a clone, for the following checks.

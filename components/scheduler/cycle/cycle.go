@@ -35,6 +35,7 @@ type Profile struct {
 	refused      []Refused
 	scores, sums []int64
 	tests        []named
+	scratch      snapshot.Node
 }
 
 // Request is the input of a decision.
@@ -61,7 +62,7 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 		return d
 	}
 	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0],
-		extenders: interested(f.Extenders, r.Pod), release: f.Release}
+		extenders: interested(f.Extenders, r.Pod), release: f.Release, scratch: &f.scratch}
 	if !r.Explain {
 		a.measures = measures{f.Observer, r.Measure}
 	}
@@ -70,7 +71,7 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 		f.tests = a.tests
 	}()
 	if r.Pod.Invalid != nil {
-		d.RefusedAll = &Refused{Refusal: Refusal{Reasons: []string{r.Pod.Invalid.Error()}, Unresolvable: true}}
+		d.RefusedAll = &Refused{Refusal: &Refusal{Reasons: []string{r.Pod.Invalid.Error()}, Unresolvable: true}}
 		return d
 	}
 	if f.Begin != nil {
@@ -84,7 +85,7 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 			d.Err, d.FailedBy = refusal.Err, plugin
 			return d
 		}
-		d.RefusedAll = &Refused{Plugin: plugin, Refusal: *refusal}
+		d.RefusedAll = &Refused{Plugin: plugin, Refusal: refusal}
 		f.postFilter(a, d, r.Nominated)
 		return d
 	}
@@ -138,7 +139,7 @@ func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
 				d.Err, d.FailedBy = refusal.Err, plugin
 				return
 			}
-			f.refused = append(f.refused, Refused{n.Name, plugin, *refusal})
+			f.refused = append(f.refused, Refused{n.Name, plugin, refusal})
 			continue
 		}
 		f.feasible = append(f.feasible, n)

@@ -70,7 +70,7 @@ func TestExplains(t *testing.T) {
 		t.Fatalf("decision %+v", d)
 	}
 	want := []cycle.Refused{{Node: "c", Plugin: "TaintToleration",
-		Refusal: cycle.Refusal{Reasons: []string{"node(s) had untolerated taint(s)"}, Unresolvable: true}}}
+		Refusal: &cycle.Refusal{Reasons: []string{"node(s) had untolerated taint(s)"}, Unresolvable: true}}}
 	if !reflect.DeepEqual(d.Refused, want) {
 		t.Errorf("refused %+v", d.Refused)
 	}

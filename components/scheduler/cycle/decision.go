@@ -33,10 +33,10 @@ type Decision struct {
 	FailedBy string
 }
 
-// Refused is why one node can't take the pod.
+// Refused is why one node can't take the pod. Nodes that a plug-in refuses for the same reasons may share a Refusal.
 type Refused struct {
 	Node, Plugin string
-	Refusal
+	*Refusal
 }
 
 // NodeScore is how well a node suits the pod: weighted, by plug-in, and in sum.

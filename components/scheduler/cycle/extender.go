@@ -69,7 +69,7 @@ func (f *Profile) extend(a *Attempt, d *Decision) {
 		kept := f.feasible[:0:0]
 		for _, n := range f.feasible {
 			if refusal, is := refusals[n.Name]; is {
-				f.refused = append(f.refused, Refused{n.Name, ExtenderName, refusal})
+				f.refused = append(f.refused, Refused{n.Name, ExtenderName, &refusal})
 				continue
 			}
 			kept = append(kept, n)

@@ -158,7 +158,7 @@ func (f *postFilter) Name() string { return f.name }
 func (f *postFilter) PostFilter(a *cycle.Attempt, refused []cycle.Refused, _ string) cycle.PostFilterResult {
 	of := &statuses{byNode: map[string]*fwk.Status{}, absent: fwk.NewStatus(fwk.UnschedulableAndUnresolvable)}
 	for i := range refused {
-		of.byNode[refused[i].Node] = status(&refused[i].Refusal, refused[i].Plugin)
+		of.byNode[refused[i].Node] = status(refused[i].Refusal, refused[i].Plugin)
 	}
 	result, status := f.plugin.PostFilter(f.handle.context(), f.handle.state, a.Pod.Obj, of)
 	out := cycle.PostFilterResult{Message: status.Message(), KeepNomination: true}

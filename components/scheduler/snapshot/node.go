@@ -36,12 +36,18 @@ func (n *Node) Label(key string) (string, bool) {
 
 // Clone returns a node whose pods can be changed without effect on n.
 func (n *Node) Clone() *Node {
-	c := *n
-	c.Pods = slices.Clone(n.Pods)
-	c.Ports = slices.Clone(n.Ports)
+	c := &Node{}
+	n.CloneInto(c)
+	return c
+}
+
+// CloneInto makes c what Clone returns, in the memory of an earlier clone, which is lost.
+func (n *Node) CloneInto(c *Node) {
+	pods, ports := append(c.Pods[:0], n.Pods...), append(c.Ports[:0], n.Ports...)
+	*c = *n
+	c.Pods, c.Ports = pods, ports
 	c.Requested = n.Requested.clone()
 	c.Scored = n.Scored.clone()
-	return &c
 }
 
 // Add puts a pod on the node.

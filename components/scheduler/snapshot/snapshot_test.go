@@ -133,3 +133,29 @@ func TestChurn(t *testing.T) {
 		}
 	})
 }
+
+// TestCloneInto has a second clone in the memory of a first one: neither the first's pods nor the node change.
+func TestCloneInto(t *testing.T) {
+	pod := func(uid string) *snapshot.Pod {
+		p := schedulertest.Pod(uid, "cpu=1 port=80", nil)
+		p.UID = types.UID(uid)
+		return snapshot.NewPod(p)
+	}
+	first, second, clone := &snapshot.Node{Name: "a"}, &snapshot.Node{Name: "b"}, &snapshot.Node{}
+	first.Add(pod("1"))
+	first.Add(pod("2"))
+	second.Add(pod("3"))
+	first.CloneInto(clone)
+	clone.Remove("1")
+	second.CloneInto(clone)
+	clone.Add(pod("4"))
+	if len(first.Pods) != 2 || first.Pods[0].UID() != "1" || first.Requested.CPU != 2000 || len(first.Ports) != 2 {
+		t.Errorf("the first node is changed: %+v", first)
+	}
+	if len(second.Pods) != 1 || len(second.Ports) != 1 {
+		t.Errorf("the second node is changed: %+v", second)
+	}
+	if clone.Name != "b" || len(clone.Pods) != 2 || clone.Pods[0].UID() != "3" || len(clone.Ports) != 2 {
+		t.Errorf("clone %+v", clone)
+	}
+}

@@ -12,11 +12,10 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// try takes all pods of lower priority off a copy of the node and puts back as many as can stay, the important ones
-// and those that budgets protect first. Without success it returns why.
-func try(a *cycle.Attempt, n *snapshot.Node, budgets []*snapshot.Budget) (*candidate, []string) {
-	copied := n.Clone()
-	var lower []*snapshot.Pod
+// try takes all pods of lower priority off a copy of the node, which it makes in copied, and puts back as many as can
+// stay, the important ones and those that budgets protect first. Without success it returns why.
+func try(a *cycle.Attempt, n, copied *snapshot.Node, budgets []*snapshot.Budget) (*candidate, []string) {
+	lower := make([]*snapshot.Pod, 0, len(n.Pods))
 	for _, p := range n.Pods {
 		if p.Priority < a.Pod.Priority {
 			lower = append(lower, p)
@@ -25,6 +24,7 @@ func try(a *cycle.Attempt, n *snapshot.Node, budgets []*snapshot.Budget) (*candi
 	if len(lower) == 0 {
 		return nil, []string{noVictims}
 	}
+	n.CloneInto(copied)
 	for _, p := range lower {
 		a.Remove(p, copied)
 	}
@@ -39,7 +39,7 @@ func try(a *cycle.Attempt, n *snapshot.Node, budgets []*snapshot.Budget) (*candi
 		return nil, refusal.Reasons
 	}
 	slices.SortFunc(lower, moreImportant)
-	c := &candidate{node: n.Name}
+	c := &candidate{node: n.Name, victims: make([]*snapshot.Pod, 0, len(lower))}
 	protected, free := divide(lower, budgets)
 	for _, p := range protected {
 		if !stays(a, p, copied) {
@@ -92,6 +92,9 @@ func collect(s *snapshot.Snapshot) []*snapshot.Budget {
 
 // divide returns the pods whose loss would exceed a budget, and the others.
 func divide(pods []*snapshot.Pod, budgets []*snapshot.Budget) (protected, free []*snapshot.Pod) {
+	if len(budgets) == 0 {
+		return nil, pods
+	}
 	left := make([]int32, len(budgets))
 	for i, b := range budgets {
 		left[i] = b.Obj.Status.DisruptionsAllowed

@@ -42,6 +42,7 @@ func (f *Plugin) PostFilter(a *cycle.Attempt, refused []cycle.Refused, nominated
 	counts := map[string]int{}
 	budgets := collect(a.Snapshot)
 	var candidates []*candidate
+	var copied snapshot.Node
 	enough, within := max(total*f.Percentage/100, f.Absolute), false
 	helpless := total - len(refused)
 	for i := range refused {
@@ -52,7 +53,7 @@ func (f *Plugin) PostFilter(a *cycle.Attempt, refused []cycle.Refused, nominated
 		if within && len(candidates) >= enough {
 			break
 		}
-		c, reasons := try(a, a.Snapshot.Node(refused[i].Node), budgets)
+		c, reasons := try(a, a.Snapshot.Node(refused[i].Node), &copied, budgets)
 		if c != nil {
 			candidates, within = append(candidates, c), within || c.violations == 0
 			if c.violations == 0 && len(c.victims) == 0 {

@@ -2,6 +2,7 @@ package defaultpreemption
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/klog/v2"
 
@@ -10,6 +11,9 @@ import (
 
 // ask has the extenders of the pod agree to candidates: each gets those that the one before it left.
 func ask(a *cycle.Attempt, candidates []*candidate) ([]*candidate, error) {
+	if !slices.ContainsFunc(a.Extenders(), cycle.Extender.Preempts) {
+		return candidates, nil
+	}
 	victims := map[string]cycle.Victims{}
 	for _, c := range candidates {
 		victims[c.node] = cycle.Victims{Pods: c.victims, Violations: int64(c.violations)}

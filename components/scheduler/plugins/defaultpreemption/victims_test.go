@@ -198,7 +198,7 @@ func TestEligible(t *testing.T) {
 	}
 	byScheduler := condition(v1.ConditionTrue, v1.PodReasonPreemptionByScheduler)
 	refusedFor := func(unresolvable bool) []cycle.Refused {
-		return []cycle.Refused{{Node: "a", Refusal: cycle.Refusal{Unresolvable: unresolvable}}}
+		return []cycle.Refused{{Node: "a", Refusal: &cycle.Refusal{Unresolvable: unresolvable}}}
 	}
 	for name, c := range map[string]struct {
 		there     *v1.Pod

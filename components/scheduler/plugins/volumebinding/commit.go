@@ -16,8 +16,15 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
-// lookInterval is the time between two looks at the claims, which are known from a watch, while they are being bound.
-const lookInterval = 50 * time.Millisecond
+// The time between two looks at the claims, which are known from a watch, while they are being bound.
+const (
+	lookInterval     = 50 * time.Millisecond
+	longLookInterval = time.Second
+)
+
+// nextInterval grows with the time that the binding has taken, and delays its end by a quarter of that at most:
+// thousands of pods may wait for a slow binder at once, and each look locks the snapshot.
+func nextInterval(last time.Duration) time.Duration { return min(last+last/4, longLookInterval) }
 
 func planOf(p *commit.Placement) *plan {
 	decided, _ := p.Kept[Name].(*plan)
@@ -94,9 +101,7 @@ func (f *Plugin) PreBind(ctx context.Context, p *commit.Placement) *commit.Statu
 	if err := f.write(ctx, todo); err != nil {
 		return f.failed(stageBind, err)
 	}
-	ticker := time.NewTicker(lookInterval)
-	defer ticker.Stop()
-	for {
+	for interval := lookInterval; ; interval = nextInterval(interval) {
 		var done bool
 		var err error
 		p.Snapshot(func(s *snapshot.Snapshot) { done, err = todo.bound(s, p.Node) })
@@ -112,7 +117,7 @@ func (f *Plugin) PreBind(ctx context.Context, p *commit.Placement) *commit.Statu
 		select {
 		case <-ctx.Done():
 			return f.failed(stageBind, fmt.Errorf("binding volumes: %w", ctx.Err()))
-		case <-ticker.C:
+		case <-time.After(interval):
 		}
 	}
 }
