@@ -64,7 +64,6 @@ type InProcess struct {
 
 // New makes a back end. It takes nothing before Prepare.
 func New(c Config) *InProcess {
-	quietKlog()
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
 	}
