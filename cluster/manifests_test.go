@@ -93,11 +93,11 @@ func TestBadManifests(t *testing.T) {
 	for want, opts := range map[string][]Option{
 		"CRDs: Pod p is none; WithManifests takes all kinds": {WithCRDs(file)},
 		"manifests: stat /no/such/file":                      {WithManifests("/no/such/file")},
-		"manifests: content 1: document 2: an object needs apiVersion": {WithManifestContent([]byte("{apiVersion: v1, " +
+		"manifests: content 1:3: document 2: an object needs apiVersion": {WithManifestContent([]byte("{apiVersion: v1, " +
 			"kind: Pod, metadata: {name: a}}\n---\nkind: Pod\n"))},
-		"manifests: content 1: no object in it":                   {WithManifestContent([]byte("# nothing\n"))},
-		"manifests: content 1: document 1: error converting YAML": {WithManifestContent([]byte("a: b: c"))},
-		"wait for manifests: there are none":                      {WaitForManifests()},
+		"manifests: content 1: no object in it":             {WithManifestContent([]byte("# nothing\n"))},
+		"manifests: content 1:1: document 1: not YAML: map": {WithManifestContent([]byte("a: b: c"))},
+		"wait for manifests: there are none":                {WaitForManifests()},
 	} {
 		c := newConfig("x")
 		err := apply(c, []setting{{"", opts[0]}})

@@ -22,7 +22,7 @@ func malformed(source string, content []byte, document int, cause error) error {
 		if err == nil {
 			continue
 		}
-		line := 0
+		line := lineOf(content, document) // the first line of all is not told
 		message := strings.TrimPrefix(err.Error(), "yaml: ")
 		if n, _ := fmt.Sscanf(message, "line %d:", &line); n == 1 {
 			_, message, _ = strings.Cut(message, ": ")
