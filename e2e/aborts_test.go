@@ -89,8 +89,23 @@ func (a *aborter) abort(program string, args ...string) {
 		a.t.Fatal(err)
 	}
 	<-exited
-	if err := syscall.Kill(-cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+	if err := ended(cmd.Process.Pid); err != nil {
 		a.t.Errorf("seed %d: killed after %v, it leaves processes: %v", *abortSeed, after, err)
+	}
+}
+
+// ended waits a little for the end of a process group: Go's own probe of the kernel (pidfd) is a process that ends by
+// itself, but later on a busy machine.
+func ended(group int) error {
+	const patience = 5 * time.Second
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Kill(-group, 0)
+		if errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		if time.Since(begin) > patience {
+			return fmt.Errorf("process group %d is there after %v: %w", group, patience, err)
+		}
 	}
 }
 
