@@ -203,6 +203,14 @@ func refused(ctx context.Context, t *suite.T, name string) corev1.PodCondition {
 	return scheduled(p)
 }
 
+// refusedFor waits until the scheduler says no to a pod for a reason. It may have said so before for another one: what
+// the case has made just before the pod, a scheduler need not have seen yet.
+func refusedFor(ctx context.Context, t *suite.T, name, reason string) {
+	suite.WaitFor(ctx, t, "pod "+name+" refused", t.GetPod(name), And(HaveField("Spec.NodeName", BeEmpty()),
+		WithTransform(scheduled, And(HaveField("Status", corev1.ConditionFalse),
+			HaveField("Message", ContainSubstring(reason))))))
+}
+
 func scheduled(p *corev1.Pod) corev1.PodCondition {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled {

@@ -105,7 +105,7 @@ func deviceClaim(ctx context.Context, t *suite.T) {
 
 	addResourceClaim(ctx, t, "second", exactly(class, 1))
 	t.CreatePod(ctx, pod(t, "second", claiming("second")))
-	t.Expect(refused(ctx, t, "second").Message).To(ContainSubstring("cannot allocate all claims"))
+	refusedFor(ctx, t, "second", "cannot allocate all claims")
 	remove(ctx, t, "first")
 	t.Expect(bound(ctx, t, "second")).To(Equal(node), "the device was given back")
 	t.Expect(allocatedTo(resourceClaim(ctx, t, "first"))).To(BeEmpty(), "no pod uses the claim")
@@ -129,7 +129,7 @@ func deviceTaint(ctx context.Context, t *suite.T) {
 		resourcev1.DeviceTaint{Key: "example.com/broken", Effect: resourcev1.DeviceTaintEffectNoSchedule}))
 	addResourceClaim(ctx, t, "plain", exactly(class, 1))
 	t.CreatePod(ctx, pod(t, "plain", claiming("plain")))
-	t.Expect(refused(ctx, t, "plain").Message).To(ContainSubstring("cannot allocate all claims"))
+	refusedFor(ctx, t, "plain", "cannot allocate all claims")
 	addResourceClaim(ctx, t, "tolerant", exactly(class, 1, resourcev1.DeviceToleration{Key: "example.com/broken",
 		Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoSchedule}))
 	t.Expect(place(ctx, t, pod(t, "tolerant", claiming("tolerant")))).To(Equal(node))

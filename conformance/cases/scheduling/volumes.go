@@ -83,7 +83,7 @@ func using(claim string) func(*corev1.Pod) {
 func volumeMissing(ctx context.Context, t *suite.T) {
 	node := addNode(ctx, t, "only", nil)
 	t.CreatePod(ctx, pod(t, "early", using("data")))
-	t.Expect(refused(ctx, t, "early").Message).To(ContainSubstring(`persistentvolumeclaim "data" not found`))
+	refusedFor(ctx, t, "early", `persistentvolumeclaim "data" not found`)
 	class := addClass(ctx, t, "kubernetes.io/no-provisioner")
 	volume := addVolume(ctx, t, class, "", "data", corev1.ReadWriteOnce)
 	addClaim(ctx, t, "data", class, volume, corev1.ReadWriteOnce)
@@ -103,8 +103,7 @@ func volumeAffinity(ctx context.Context, t *suite.T) {
 		using("data")(p)
 		p.Spec.NodeSelector["name"] = "a"
 	}))
-	t.Expect(refused(ctx, t, "elsewhere").Message).To(
-		ContainSubstring("node(s) didn't match PersistentVolume's node affinity"))
+	refusedFor(ctx, t, "elsewhere", "node(s) didn't match PersistentVolume's node affinity")
 }
 
 func volumeWait(ctx context.Context, t *suite.T) {
@@ -113,8 +112,7 @@ func volumeWait(ctx context.Context, t *suite.T) {
 	class := addClass(ctx, t, "kubernetes.io/no-provisioner")
 	addClaim(ctx, t, "data", class, "", corev1.ReadWriteOnce)
 	t.CreatePod(ctx, pod(t, "consumer", using("data")))
-	t.Expect(refused(ctx, t, "consumer").Message).To(
-		ContainSubstring("2 node(s) didn't find available persistent volumes to bind"))
+	refusedFor(ctx, t, "consumer", "2 node(s) didn't find available persistent volumes to bind")
 	volume := addVolume(ctx, t, class, b, "", corev1.ReadWriteOnce)
 	read := func(ctx context.Context) (*corev1.PersistentVolume, error) {
 		return t.Client.CoreV1().PersistentVolumes().Get(ctx, volume, metav1.GetOptions{})
@@ -150,8 +148,8 @@ func volumeOncePod(ctx context.Context, t *suite.T) {
 	claimBound(ctx, t, "data")
 	place(ctx, t, pod(t, "first", using("data")))
 	t.CreatePod(ctx, pod(t, "second", using("data")))
-	t.Expect(refused(ctx, t, "second").Message).To(ContainSubstring(
-		"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"))
+	refusedFor(ctx, t, "second",
+		"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 	remove(ctx, t, "first")
 	bound(ctx, t, "second")
 }
