@@ -16,7 +16,8 @@ const usualObject = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","nam
 
 // FuzzHead: what the scanner cuts out of a valid object is what encoding/json finds in it.
 func FuzzHead(f *testing.F) {
-	for _, seed := range []string{usualObject, `{"metadata":{}}`, `{"a":[1,{"b":-2e3}],"c":true , "metadata" : {"name" : "x"} }`,
+	for _, seed := range []string{usualObject, `{"metadata":{}}`,
+		`{"a":[1,{"b":-2e3}],"c":true , "metadata" : {"name" : "x"} }`,
 		`{"metadata":{"Name":"other case"}}`, `{"metadata":{"name":"\u0061"}}`, `{"metadata":{"name":null}}`,
 		`{"metadata":{"managedFields":[],"ownerReferences":null}}`, `{"metadata":null}`, `{"metadata":{"name":"é"}}`,
 		`{"metadata":{"managedFields":[{"manager":"a"}],"managedFields":[{"time":"b"}]}}`, `{"spec":{}}`, `[]`, `1`,

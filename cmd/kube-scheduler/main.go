@@ -19,8 +19,7 @@ func main() {
 		Example: "kube-scheduler --kubeconfig=/etc/kubernetes/scheduler.conf",
 		Config:  config,
 		Run: func(ctx context.Context) error {
-			footprint.Fix(40) // with 5,000 nodes a seventh less memory than by 100, for 0.1 ms per pod
-			footprint.Trim()  // 16 MiB of code and tables that only what runs before main needs
+			footprint.Fix(40) // with 5,000 nodes a tenth less memory than by 100, and 3 % more CPU
 			config.Clock = clockfile.Clock(ctx, "kube-scheduler")
 			config.Synced = footprint.Trim // 15 MiB of a peak of 100 with 5,000 nodes are what only the start needs
 			s, err := scheduler.New(*config)

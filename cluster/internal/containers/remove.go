@@ -152,8 +152,12 @@ func removeNetwork(ctx context.Context, docker *testcontainers.DockerClient, id 
 	for try := 1; ; try++ {
 		_, err := docker.NetworkRemove(ctx, id, client.NetworkRemoveOptions{})
 		err = ignoreGone(err)
-		if err == nil || try == networkTries || !strings.Contains(err.Error(), "active endpoints") {
+		if err == nil || !strings.Contains(err.Error(), "active endpoints") {
 			return err
+		}
+		if try == networkTries {
+			return fmt.Errorf("%w; if docker network inspect shows no container in it, the engine has lost count of "+
+				"those that are gone: restart the engine, then remove the cluster again", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -66,7 +66,7 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 	}
 	parts.restore(into)
 	if len(problems) == 0 {
-		return nil
+		return nil // printing a patch, for the complaint, takes a tenth of the time
 	}
 	return p.complain(problems, fmt.Sprintf("%+v", patch))
 }
