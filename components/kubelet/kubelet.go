@@ -48,6 +48,7 @@ import (
 // Kubelet is one node's agent. Several may live in one process.
 type Kubelet struct {
 	config  Config
+	flags   func() map[string]string // nil without any
 	name    string
 	clock   clock.WithTickerAndDelayedExecution
 	metrics *metrics.Metrics
@@ -69,7 +70,8 @@ func New(config Config) (*Kubelet, error) {
 		}
 		name = hostname
 	}
-	k := &Kubelet{config: config, name: strings.ToLower(strings.TrimSpace(name)), clock: config.Clock}
+	flags := config.takeFlags()
+	k := &Kubelet{config: config, flags: flags, name: strings.ToLower(strings.TrimSpace(name)), clock: config.Clock}
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
@@ -62,7 +63,7 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 		Configuration: c.shown(),
 		IdleTimeout:   c.StreamingIdleTimeout, Metrics: p.metrics, Machine: k.machine(engine),
 		Health:  checks,
-		Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
+		Program: zpages.New("kubelet", k.clock.Now, k.flags),
 	}
 	if !p.simulated.Processes {
 		config.Swap = func(pod *v1.Pod, id string) cgroups.SwapUsage {
@@ -110,12 +111,22 @@ func (k *Kubelet) machine(engine runtime.Engine) func(context.Context) (runtime.
 	}
 }
 
-// commandLine is all flags with their values; nil without any.
-func (c *Config) commandLine() func() map[string]string {
+// takeFlags returns what tells all flags with their values; nil without any. Of a flag no more is kept: a process may
+// have thousands of kubelets.
+func (c *Config) takeFlags() func() map[string]string {
 	if c.flags == nil {
 		return nil
 	}
-	return zpages.Flags(c.flags)
+	var values [][2]string
+	c.flags.VisitAll(func(f *pflag.Flag) { values = append(values, [2]string{f.Name, f.Value.String()}) })
+	c.flags = nil
+	return func() map[string]string {
+		all := make(map[string]string, len(values))
+		for _, v := range values {
+			all[v[0]] = v[1]
+		}
+		return all
+	}
 }
 
 func verifyOptions(file string) (x509.VerifyOptions, error) {

@@ -113,7 +113,7 @@ func TestAffinityIsJudgedByTheNodeAsItIs(t *testing.T) {
 					t.Error("decided before the node was fetched")
 				}
 			}
-			(<-w.results).apply(t.Context(), w)
+			applyResult(t, w)
 			got := ""
 			if w.state.rejected != nil {
 				got = w.state.rejected.reason

@@ -11,15 +11,32 @@ import (
 // allocation holds the resources allocated to a pod. It is immutable; nil is that of a pod that was not
 // admitted.
 type allocation struct {
-	containers map[string]v1.ResourceRequirements // by name
-	pod        *v1.ResourceRequirements           // of the pod as a whole
+	containers []promised
+	pod        *v1.ResourceRequirements // of the pod as a whole
+}
+
+// promised is what a container has.
+type promised struct {
+	name      string
+	resources v1.ResourceRequirements
+}
+
+// of finds what a container has; nil if it is not known.
+func (a *allocation) of(name string) *v1.ResourceRequirements {
+	for i := range a.containers {
+		if a.containers[i].name == name {
+			return &a.containers[i].resources
+		}
+	}
+	return nil
 }
 
 // allocationOf returns the allocation of the resources in the pod's spec.
 func allocationOf(pod *v1.Pod) *allocation {
-	a := &allocation{containers: map[string]v1.ResourceRequirements{}, pod: pod.Spec.Resources.DeepCopy()}
-	for _, c := range plan.Containers(pod) {
-		a.containers[c.Name] = *c.Resources.DeepCopy()
+	containers := plan.Containers(pod)
+	a := &allocation{containers: make([]promised, len(containers)), pod: pod.Spec.Resources.DeepCopy()}
+	for i, c := range containers {
+		a.containers[i] = promised{c.Name, *c.Resources.DeepCopy()}
 	}
 	return a
 }
@@ -34,7 +51,10 @@ func restoredAllocation(pod *v1.Pod) *allocation {
 	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
 			told[list[i].Name] = &list[i]
-			wanted := a.containers[list[i].Name].Requests
+			var wanted v1.ResourceList
+			if known := a.of(list[i].Name); known != nil {
+				wanted = known.Requests
+			}
 			same = same && (list[i].Resources == nil || equality.Semantic.DeepEqual(list[i].AllocatedResources, wanted))
 		}
 	}
@@ -45,11 +65,10 @@ func restoredAllocation(pod *v1.Pod) *allocation {
 		a.pod.Requests = without(pod.Status.AllocatedResources, pod.Spec.Overhead)
 		a.pod.Limits = without(pod.Status.Resources.Limits, pod.Spec.Overhead)
 	}
-	for name, asked := range a.containers {
-		if cs := told[name]; cs != nil && cs.Resources != nil {
-			a.containers[name] = v1.ResourceRequirements{
-				Requests: cs.AllocatedResources, Limits: cs.Resources.Limits, Claims: asked.Claims,
-			}
+	for i := range a.containers {
+		c := &a.containers[i]
+		if cs := told[c.name]; cs != nil && cs.Resources != nil {
+			c.resources.Requests, c.resources.Limits = cs.AllocatedResources, cs.Resources.Limits
 		}
 	}
 	return a
@@ -62,8 +81,8 @@ func (a *allocation) apply(pod *v1.Pod) {
 	}
 	pod.Spec.Resources = a.pod.DeepCopy()
 	for _, c := range plan.Containers(pod) {
-		if promised, ok := a.containers[c.Name]; ok {
-			c.Resources = *promised.DeepCopy()
+		if has := a.of(c.Name); has != nil {
+			c.Resources = *has.DeepCopy()
 		}
 	}
 }
@@ -71,7 +90,7 @@ func (a *allocation) apply(pod *v1.Pod) {
 // matches tells that the resources in the spec of pod are those that are allocated.
 func (a *allocation) matches(pod *v1.Pod) bool {
 	for _, c := range plan.Containers(pod) {
-		if promised, ok := a.containers[c.Name]; !ok || !equality.Semantic.DeepEqual(promised, c.Resources) {
+		if has := a.of(c.Name); has == nil || !equality.Semantic.DeepEqual(*has, c.Resources) {
 			return false
 		}
 	}

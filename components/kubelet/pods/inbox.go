@@ -8,13 +8,22 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
-// inbox holds the events from outside that a worker has not taken yet. Of each kind only the newest is kept, so that
-// a sender never waits and an event storm costs no memory. It is safe for concurrent use.
+// inbox holds what a worker has not taken yet: events from outside, of each kind only the newest, so that an event
+// storm costs no memory, and the results of its operations. A sender never waits. Where something comes to an inbox
+// whose worker is asleep, a goroutine begins that runs the worker until there is nothing to take. It is safe for
+// concurrent use.
 type inbox struct {
 	mu      sync.Mutex
-	pending events
-	// signal has a value while there may be something to take.
-	signal chan struct{}
+	pending mail
+	any     bool // there is something to take
+	awake   bool // the worker runs
+	run     func()
+}
+
+// mail is what a worker takes at once.
+type mail struct {
+	events
+	results []message
 }
 
 // events are the pending events of a worker since it last took them.
@@ -23,29 +32,79 @@ type events struct {
 	written *v1.Pod      // the answer to a write, if it came after pod; the watch may have overtaken it
 	gone    *v1.Pod      // the last version of a pod that left the API
 	observe bool         // something changed: the engine is to be asked
+	alarm   bool         // the time has come that the worker waits for
+	resync  bool         // it was not synced for a while
 	refresh bool         // what the pod's volumes show changed
 	listed  *runtime.Pod // the pod as the list of all containers has it
 	evict   *rejection   // why the node evicts the pod, nil if it does not
 }
 
-func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
+// open lets the worker run, at once and whenever there is something to take.
+func (i *inbox) open(run func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.run = run
+	i.ring()
+}
+
+// close lets nothing run any more. It fails while there is something to take.
+func (i *inbox) close() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.any {
+		return false
+	}
+	i.run = nil
+	return true
+}
 
 // post adds to the events and wakes the worker; add only sets fields.
 func (i *inbox) post(add func(*events)) {
 	i.mu.Lock()
-	add(&i.pending)
-	i.mu.Unlock()
-	select {
-	case i.signal <- struct{}{}:
-	default: // the worker is going to take it
+	defer i.mu.Unlock()
+	add(&i.pending.events)
+	i.ring()
+}
+
+// report adds the result of an operation, and wakes the worker.
+func (i *inbox) report(m message) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pending.results = append(i.pending.results, m)
+	i.ring()
+}
+
+// wake has the worker take a turn.
+func (i *inbox) wake() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ring()
+}
+
+// ring is called with the lock held.
+func (i *inbox) ring() {
+	i.any = true
+	if !i.awake && i.run != nil {
+		i.awake = true
+		go i.run()
 	}
 }
 
-// take returns the events since the last call.
-func (i *inbox) take() events {
+// take returns what there is to take. If there is nothing, the worker is asleep from now on, and must not go on.
+func (i *inbox) take() (mail, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.awake = i.any
 	taken := i.pending
-	i.pending = events{}
+	i.pending, i.any = mail{}, false
+	return taken, i.awake
+}
+
+// takeEvents returns the events since the last call, for a worker in the middle of a turn.
+func (i *inbox) takeEvents() events {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	taken := i.pending.events
+	i.pending.events = events{}
 	return taken
 }

@@ -39,7 +39,7 @@ type Config struct {
 	Hooks    *hooks.Runner
 	Status   Statuses
 	Recorder record.EventRecorder
-	Clock    clock.WithTicker
+	Clock    clock.WithTickerAndDelayedExecution
 	Cgroups  cgroups.Tree
 	// HostPorts opens the host ports of pods; nil where there are none to open.
 	HostPorts HostPorts
@@ -148,8 +148,9 @@ type Manager struct {
 
 	sharing sync.Mutex // held while CPUs are shared between the classes of pods
 
-	mu      sync.Mutex
-	workers map[types.UID]*worker
+	mu       sync.Mutex
+	workers  map[types.UID]*worker
+	launches int // so far
 	// successors wait for the end of a static pod that has their name.
 	successors map[types.NamespacedName]*v1.Pod
 	ctx        context.Context
@@ -186,7 +187,9 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 	m.mu.Unlock()
 	m.wait.Go(func() { m.guardStorage(ctx) })
+	m.wait.Go(func() { m.resync(ctx) })
 	m.follow(ctx)
+	m.wakeAll()
 	m.wait.Wait()
 	m.probes.Wait()
 	if m.Logs != nil {
@@ -286,13 +289,49 @@ func (m *Manager) Synced() {
 	}
 }
 
-// launch starts a worker's goroutine once the manager runs; it is called with the lock held.
+// launch starts a worker once the manager runs; it is called with the lock held.
 func (m *Manager) launch(w *worker) {
 	if m.ctx == nil || w.launched {
 		return
 	}
 	w.launched, w.seen = true, m.Clock.Now()
-	m.wait.Go(func() { w.run(m.ctx) })
+	m.launches++
+	w.slot = m.launches % resyncSlots
+	m.wait.Add(1)
+	w.start(m.ctx)
+}
+
+// wakeAll has all workers take a turn.
+func (m *Manager) wakeAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.workers {
+		w.inbox.wake()
+	}
+}
+
+// resyncSlots is into how many parts the time between two resyncs of a pod is divided, so that not all are synced at
+// once.
+const resyncSlots = 6
+
+// resync has workers sync their pods also when nothing happens.
+func (m *Manager) resync(ctx context.Context) {
+	ticker := m.Clock.NewTicker(max(m.Resync/resyncSlots, 1))
+	defer ticker.Stop()
+	for slot := 0; ; slot = (slot + 1) % resyncSlots {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		m.mu.Lock()
+		for _, w := range m.workers {
+			if w.slot == slot {
+				w.inbox.post(func(e *events) { e.resync = true })
+			}
+		}
+		m.mu.Unlock()
+	}
 }
 
 // Wake makes the worker of a pod observe it.

@@ -25,7 +25,7 @@ func TestWrittenTakesNothingBack(t *testing.T) {
 	m.Set(version("11", deleted))
 	take := func() {
 		w := m.workers["u"]
-		w.receive(w.inbox.take())
+		w.receive(w.inbox.takeEvents())
 		w.publish()
 	}
 	m.Written(version("10", func(p *v1.Pod) { p.Status.Phase = v1.PodRunning }))

@@ -39,8 +39,11 @@ func (w *worker) report(pod *v1.Pod, probed *probes.State, decision *plan.Plan, 
 	}
 	s.freed = s.freed || ended(computed.Phase) && (s.status == nil || !ended(s.status.Phase))
 	s.status = &computed
+	if status.Same(&s.pod.Status, &computed) {
+		s.status = &s.pod.Status // one in memory instead of two
+	}
 	if !s.gone {
-		w.Status.Set(s.pod, &computed)
+		w.Status.Set(s.pod, s.status)
 	}
 }
 

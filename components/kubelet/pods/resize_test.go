@@ -112,7 +112,7 @@ func followOnce(t *testing.T, w *worker) {
 	pod := s.withAddresses(nil)
 	wanted := s.resources(pod, w.Builder)
 	for w.setLimits(t.Context(), pod, wanted) {
-		(<-w.results).apply(t.Context(), w)
+		applyResult(t, w)
 	}
 	w.followResize(pod, wanted, time.Now())
 }

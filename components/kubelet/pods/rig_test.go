@@ -220,3 +220,18 @@ func phaseOf(m *Manager, uid types.UID) v1.PodPhase {
 	}
 	return ""
 }
+
+// applyResult waits for a result of a worker that takes no turns, and applies it.
+func applyResult(t *testing.T, w *worker) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		mail, _ := w.inbox.take()
+		for _, m := range mail.results {
+			m.apply(t.Context(), w)
+		}
+		if len(mail.results) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

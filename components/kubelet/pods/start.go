@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ func (w *worker) startAll(ctx context.Context, pod *v1.Pod, actions []plan.Actio
 			start.prepared[action.Name] = p
 			delete(s.prepared, action.Name)
 		}
+	}
+	if len(s.prepared) == 0 {
+		s.prepared = nil // a map keeps the room of what it had
 	}
 	w.begin(func(tell func(result)) result {
 		start.tell = tell
@@ -75,9 +79,10 @@ type sandboxCreated struct {
 
 func (r sandboxCreated) apply(_ context.Context, w *worker) {
 	w.state.changed()
-	for name, p := range r.prepared {
-		w.state.prepared[name] = p
+	if w.state.prepared == nil {
+		w.state.prepared = map[string]prepared{}
 	}
+	maps.Copy(w.state.prepared, r.prepared)
 	if !r.retryAt.IsZero() {
 		w.state.notBefore[""] = r.retryAt
 	}

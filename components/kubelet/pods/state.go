@@ -49,7 +49,7 @@ type state struct {
 	failures  map[string]plan.Waiting
 	notBefore map[string]time.Time
 	backoff   map[string]plan.Backoff
-	prepared  map[string]prepared // by name of container
+	prepared  map[string]prepared // by name of container; nil without any
 	messages  map[string]string   // termination messages, by ID of container
 
 	volumes       map[string]volumes.Mounted // by name; nil before they were made
@@ -68,8 +68,8 @@ func newState(pod *v1.Pod) state {
 	return state{
 		pod: pod, observe: true, starting: map[string]bool{}, stopping: map[string]time.Time{},
 		failures: map[string]plan.Waiting{}, notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{},
-		prepared: map[string]prepared{}, messages: map[string]string{},
-		resize: resize{tries: map[string]time.Time{}, renewed: map[string]bool{}},
+		messages: map[string]string{},
+		resize:   resize{tries: map[string]time.Time{}, renewed: map[string]bool{}},
 	}
 }
 
@@ -78,6 +78,9 @@ func (s *state) setPod(pod *v1.Pod) bool {
 	old := s.pod
 	s.pod = pod
 	sameStatus := s.status != nil && status.Same(&pod.Status, s.status)
+	if sameStatus {
+		s.status = &pod.Status // one in memory instead of two
+	}
 	shown := equality.Semantic.DeepEqual(pod.Labels, old.Labels) &&
 		equality.Semantic.DeepEqual(pod.Annotations, old.Annotations)
 	if !shown {
@@ -90,10 +93,10 @@ func (s *state) setPod(pod *v1.Pod) bool {
 	return !sameStatus || !sameMeta || !shown || !sameSpec
 }
 
-// knowsNewer tells that a version of the pod that came after this one was seen.
-func (s *state) knowsNewer(pod *v1.Pod) bool {
+// knows tells that this version of the pod was seen, or one that came after it.
+func (s *state) knows(pod *v1.Pod) bool {
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, s.pod.ResourceVersion)
-	return err == nil && order < 0
+	return err == nil && order <= 0
 }
 
 // changed notes that an operation changed something in the engine.

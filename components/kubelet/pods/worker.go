@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/plan"
 )
@@ -15,8 +16,9 @@ import (
 // retryDelay is how long to wait before starting again what could not be started.
 const retryDelay = 10 * time.Second
 
-// worker syncs one pod. Its goroutine owns the state: it takes events from the inbox and results of operations,
-// and begins operations, each of which runs in a goroutine of its own. It never waits for the engine or the API.
+// worker syncs one pod. It takes turns: each takes events from the inbox and results of operations, and begins
+// operations, each of which runs in a goroutine of its own. It never waits for the engine or the API. Only one turn is
+// taken at a time, and it owns the state; between turns, when nothing is left in the inbox, a worker has no goroutine.
 //
 // Events and results lead to an observation of the pod in the engine (observe.go), and that to a decision (sync). The
 // decision begins operations: start.go, stop.go, mount.go, hostports.go, resize.go, pod_limits.go and remove.go. What
@@ -26,16 +28,19 @@ type worker struct {
 	m         *Manager
 	launched  bool // guarded by the manager's lock
 	leaving   bool // the pod left its source; guarded by the manager's lock
-	inbox     *inbox
-	results   chan message
+	slot      int  // of resyncSlots, when the pod is synced without an event
+	inbox     inbox
 	published atomic.Pointer[snapshot]
 	seen      time.Time // when the worker was launched
 
-	state   state
-	running int // operations under way
+	state      state
+	registered bool        // in Objects
+	running    int         // operations under way
+	alarm      clock.Timer // wakes the worker; nil before it was needed
+	alarmAt    time.Time   // what it is set to; zero if it is not
 }
 
-// result is what came of an operation, or of a part of it. The worker's goroutine applies it.
+// result is what came of an operation, or of a part of it. The worker applies it in its next turn.
 type result interface {
 	apply(ctx context.Context, w *worker)
 }
@@ -48,10 +53,7 @@ type message struct {
 
 // newWorker makes a worker that does not run yet.
 func newWorker(m *Manager, pod *v1.Pod) *worker {
-	w := &worker{
-		operations: operations{Config: &m.Config, uid: pod.UID}, m: m,
-		inbox: newInbox(), results: make(chan message), state: newState(pod),
-	}
+	w := &worker{operations: operations{Config: &m.Config, uid: pod.UID}, m: m, state: newState(pod)}
 	w.publish()
 	return w
 }
@@ -60,58 +62,91 @@ func newWorker(m *Manager, pod *v1.Pod) *worker {
 func (w *worker) begin(operation func(tell func(result)) result) {
 	w.running++
 	go func() {
-		last := operation(func(r result) { w.results <- message{result: r} })
-		w.results <- message{result: last, last: true}
+		last := operation(func(r result) { w.inbox.report(message{result: r}) })
+		w.inbox.report(message{result: last, last: true})
 	}()
 }
 
-// run syncs the pod until it is gone or ctx ends; no operation is left then.
-func (w *worker) run(ctx context.Context) {
+// start lets the worker take its turns from now on, as long as ctx lasts.
+func (w *worker) start(ctx context.Context) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("podUID", w.uid))
-	w.m.Metrics.WorkerStarted(w.Clock.Since(w.seen))
-	w.Objects.Register(w.state.pod)
-	resync := w.Clock.NewTicker(w.Resync)
-	defer resync.Stop()
-	timer := w.Clock.NewTimer(w.Resync)
-	defer timer.Stop()
-	defer func() {
-		for w.running > 0 {
-			w.ended(<-w.results)
+	w.inbox.open(func() { w.run(ctx) })
+}
+
+// run takes turns until there is nothing to take. Once the pod is gone or ctx has ended, the worker ends with the last
+// of its operations.
+func (w *worker) run(ctx context.Context) {
+	for {
+		mail, ok := w.inbox.take()
+		if !ok {
+			return
 		}
-		w.m.probes.Forget(w.uid)
-		w.Objects.Unregister(w.uid)
-	}()
-	var timed time.Time // what the timer is set to
-	for w.takeTurn(ctx); !w.state.over; w.takeTurn(ctx) {
-		if at := w.state.wakeAt; !at.Equal(timed) {
-			timed = at
-			timer.Stop()
-			if !at.IsZero() {
-				timer.Reset(max(at.Sub(w.Clock.Now()), 0))
+		if !w.ending(ctx) {
+			w.process(ctx, &mail)
+			w.takeTurn(ctx)
+			w.setAlarm()
+		}
+		for _, m := range mail.results {
+			if m.last {
+				w.running--
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if w.ending(ctx) && w.running == 0 && w.inbox.close() {
+			w.end()
 			return
-		case <-w.inbox.signal:
-			w.receive(w.inbox.take())
-		case m := <-w.results:
-			w.ended(m)
-			m.apply(ctx, w)
-		case <-timer.C():
-			timed, w.state.wakeAt = time.Time{}, time.Time{}
-			w.state.observe = true
-		case <-resync.C():
-			// What the engine has is told by events, and by the relist, which is more frequent.
-			w.state.decide, w.state.stale = true, true
 		}
 	}
-	w.m.forget(w.uid)
 }
 
-func (w *worker) ended(m message) {
-	if m.last {
-		w.running--
+// ending tells that the worker takes no more turns.
+func (w *worker) ending(ctx context.Context) bool { return w.state.over || ctx.Err() != nil }
+
+// process takes in what has come.
+func (w *worker) process(ctx context.Context, mail *mail) {
+	if !w.registered {
+		w.registered = true
+		w.m.Metrics.WorkerStarted(w.Clock.Since(w.seen))
+		w.Objects.Register(w.state.pod)
+	}
+	w.receive(mail.events)
+	for _, m := range mail.results {
+		if w.ending(ctx) {
+			return
+		}
+		m.apply(ctx, w)
+		if w.state.over {
+			w.m.forget(w.uid)
+		}
+	}
+}
+
+// end leaves nothing of the worker.
+func (w *worker) end() {
+	if w.alarm != nil {
+		w.alarm.Stop()
+	}
+	w.m.probes.Forget(w.uid)
+	w.Objects.Unregister(w.uid)
+	w.m.wait.Done()
+}
+
+// setAlarm has the worker take a turn when its state says so.
+func (w *worker) setAlarm() {
+	at := w.state.wakeAt
+	if at.Equal(w.alarmAt) {
+		return
+	}
+	if w.alarm != nil {
+		w.alarm.Stop()
+	}
+	if w.alarmAt = at; at.IsZero() {
+		return
+	}
+	rest := max(at.Sub(w.Clock.Now()), 0)
+	if w.alarm == nil {
+		w.alarm = w.Clock.AfterFunc(rest, func() { w.inbox.post(func(e *events) { e.alarm = true }) })
+	} else {
+		w.alarm.Reset(rest)
 	}
 }
 
@@ -123,8 +158,8 @@ func (w *worker) receive(e events) {
 		s.observe = true
 	}
 	// The answer to a write can be overtaken by the watch: what is older than what is known, such as the pod before it
-	// was deleted, is dropped.
-	if e.written != nil && !s.knowsNewer(e.written) && s.setPod(e.written) {
+	// was deleted, is dropped. Of the same version, that of the watch stays, which others have, too.
+	if e.written != nil && !s.knows(e.written) && s.setPod(e.written) {
 		s.observe = true
 	}
 	if e.gone != nil {
@@ -139,6 +174,12 @@ func (w *worker) receive(e events) {
 	}
 	if e.evict != nil {
 		w.evict(e.evict)
+	}
+	if e.alarm {
+		s.wakeAt, w.alarmAt, s.observe = time.Time{}, time.Time{}, true
+	}
+	if e.resync { // what the engine has is told by events, and by the relist, which is more frequent
+		s.decide, s.stale = true, true
 	}
 	if s.leaves() { // nothing is started from now on, whatever the engine is busy with
 		s.decideEnd(w.Clock.Now())
@@ -193,7 +234,7 @@ func (w *worker) publish() {
 
 // sync decides what to do about the pod as it was observed last, reports how it is, and begins what was decided.
 func (w *worker) sync(ctx context.Context) {
-	w.receive(w.inbox.take()) // a status that continues an old version would be sent again
+	w.receive(w.inbox.takeEvents()) // a status that continues an old version would be sent again
 	s, now := &w.state, w.Clock.Now()
 	defer func(operation string) { w.m.Metrics.Synced(operation, w.Clock.Since(now)) }(s.operation())
 	s.forgetRemoved()

@@ -45,7 +45,7 @@ type State struct {
 	Unhealthy      map[string]plan.Unhealthy
 }
 
-// run is one running container under observation.
+// run is one running container under observation. What is about probes is nil for one without any.
 type run struct {
 	stop      context.CancelFunc
 	stopFatal context.CancelFunc // ends the probes that can kill: an ending pod is only asked for readiness
@@ -53,6 +53,13 @@ type run struct {
 	ready     bool
 	unhealthy *plan.Unhealthy
 	startedCh chan struct{} // closed when started
+}
+
+// end calls stop, if there are probes to end.
+func (r *run) end(stop context.CancelFunc) {
+	if stop != nil {
+		stop()
+	}
 }
 
 // Sync begins to probe what runs and ends to probe what does not, and returns the state. pod's status holds its
@@ -80,12 +87,12 @@ func (m *Manager) Sync(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, 
 			runs[found.ID] = m.begin(ctx, pod, c, found, plan.IsInit(pod, c.Name) && !plan.IsSidecar(c))
 		}
 		if ending {
-			runs[found.ID].stopFatal()
+			runs[found.ID].end(runs[found.ID].stopFatal)
 		}
 	}
 	maps.DeleteFunc(runs, func(id string, r *run) bool {
 		if !alive[id] {
-			r.stop()
+			r.end(r.stop)
 		}
 		return !alive[id]
 	})
@@ -104,7 +111,7 @@ func (m *Manager) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.pods[uid] {
-		r.stop()
+		r.end(r.stop)
 	}
 	delete(m.pods, uid)
 }
@@ -115,19 +122,22 @@ func (m *Manager) Wait() { m.wait.Wait() }
 // begin starts the probes of a container; it is called with the lock held.
 func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, found *runtime.Container,
 	plainInit bool) *run {
-	ctx, stop := context.WithCancel(parent)
-	fatal, stopFatal := context.WithCancel(ctx)
-	r := &run{stop: stop, stopFatal: stopFatal, startedCh: make(chan struct{})}
+	r := &run{}
 	told := lastStatus(pod, found.ID)
 	target := hooks.Target{ID: found.ID, PodIP: pod.Status.PodIP, Container: c}
 	startup := c.StartupProbe != nil && !m.Simulated && !plainInit && (told.Started == nil || !*told.Started)
 	if !startup {
 		r.started = true
-		close(r.startedCh)
 	}
 	r.ready = c.ReadinessProbe == nil || m.Simulated || plainInit || told.Ready && isReady(pod)
-	if m.Simulated || plainInit {
+	if m.Simulated || plainInit || c.StartupProbe == nil && c.LivenessProbe == nil && c.ReadinessProbe == nil {
 		return r
+	}
+	ctx, stop := context.WithCancel(parent)
+	fatal, stopFatal := context.WithCancel(ctx)
+	r.stop, r.stopFatal, r.startedCh = stop, stopFatal, make(chan struct{})
+	if r.started {
+		close(r.startedCh)
 	}
 	base := prober{m: m, pod: pod, target: target, run: r, since: found.Started}
 	if startup {

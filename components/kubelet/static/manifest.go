@@ -12,9 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Parser makes pods of manifests. It does no I/O and is safe for concurrent use.
@@ -25,11 +25,7 @@ type Parser struct {
 
 // NewParser makes a parser for the manifests of a node.
 func NewParser(node string) *Parser {
-	scheme := runtime.NewScheme()
-	if err := v1.AddToScheme(scheme); err != nil {
-		panic(err) // the types are compiled in
-	}
-	return &Parser{node: node, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
+	return &Parser{node: node, decoder: scheme.Codecs.UniversalDeserializer()}
 }
 
 // File reads the one pod of a manifest, in JSON or YAML, at path.

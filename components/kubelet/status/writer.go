@@ -113,7 +113,7 @@ func (w *Writer) Set(pod *v1.Pod, status *v1.PodStatus) {
 		pod = &written
 	}
 	if !e.sending && e.sent != nil && Same(e.sent, status) && Same(&pod.Status, status) {
-		e.want = nil
+		e.want, e.sent = nil, status // which the worker has, too
 		return
 	}
 	if e.pod == nil || !older(pod.ResourceVersion, e.pod.ResourceVersion) {
