@@ -31,8 +31,9 @@ type Options struct {
 	Nodes int
 	// PodsPerNode run on each of those.
 	PodsPerNode int
-	// Until is the last fraction of those nodes that is measured: 1/8, 1/4, 1/2 or whole; "" is whole.
-	Until string
+	// From and Until are the first and the last fraction of those nodes that are measured: 1/8, 1/4, 1/2 or whole; "" is
+	// 1/8 and whole.
+	From, Until string
 	// Profiles is a folder that CPU profiles of clusters of hollow nodes and of schedulers are written into; "" is none.
 	Profiles string
 	// Only picks sections by name; nil picks all.

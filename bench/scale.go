@@ -51,7 +51,8 @@ func scale(ctx context.Context, o Options, store string) ([]Measure, error) {
 	var all []Measure
 	var before []Measure
 	smaller := ""
-	for _, f := range fractions {
+	first := max(0, slices.Index(Fractions(), o.From))
+	for _, f := range fractions[first:] {
 		size := nodes / f.of
 		if o.Progress != nil {
 			fmt.Fprintf(o.Progress, "  %d hollow nodes, %d pods, store %s\n", size, size*o.PodsPerNode, store)

@@ -55,6 +55,21 @@ func TestFix(t *testing.T) {
 	}
 }
 
+func TestBound(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOMEMLIMIT", "1TiB")
+	Bound()
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("%d bytes: the environment's bound was taken over", got)
+	}
+	t.Setenv("GOMEMLIMIT", "")
+	Bound()
+	if got := debug.SetMemoryLimit(-1); got != int64(machineMemory()/2) {
+		t.Errorf("%d bytes of %d", got, machineMemory())
+	}
+}
+
 func TestBegin(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

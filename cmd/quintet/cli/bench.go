@@ -22,7 +22,8 @@ import (
 type benchFlags struct {
 	bin, only, output  string
 	compareWith        map[string]string
-	until, profiles    string
+	from, until        string
+	profiles           string
 	clients, pods      int
 	nodes, podsPerNode int
 	duration           time.Duration
@@ -55,6 +56,7 @@ func (a *app) bench() *cobra.Command {
 		"by default as many as half of the machine's memory is enough for, at most 5000; those of volumes and claims have "+
 		"no more, and at most 500")
 	fs.IntVar(&f.podsPerNode, "pods-per-node", 30, "pods on each of these nodes, and of those of controllers")
+	fs.StringVar(&f.from, "from", "", "first fraction of these nodes that is measured, as --until")
 	fs.StringVar(&f.until, "until", "", "last fraction of these nodes that is measured: "+
 		strings.Join(bench.Fractions(), ", "))
 	fs.StringVar(&f.profiles, "profiles", "", "folder for profiles: of the clusters of scale, scale-etcd and "+
@@ -67,7 +69,7 @@ func (a *app) bench() *cobra.Command {
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	redirectLogs(io.Discard) // of clusters in this process
 	o := bench.Options{Bin: f.bin, CompareWith: f.compareWith, Clients: f.clients, Duration: f.duration, Pods: f.pods,
-		Nodes: f.nodes, PodsPerNode: f.podsPerNode, Until: f.until, Profiles: f.profiles, Progress: a.err}
+		Nodes: f.nodes, PodsPerNode: f.podsPerNode, From: f.from, Until: f.until, Profiles: f.profiles, Progress: a.err}
 	if f.only != "" {
 		var err error
 		if o.Only, err = regexp.Compile(f.only); err != nil {
@@ -90,8 +92,8 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 	if o.Nodes != 0 && o.Nodes < 8 {
 		return fmt.Errorf("--nodes %d: an eighth of it is measured, too; use 8 or more", o.Nodes)
 	}
-	if o.Until != "" && !slices.Contains(bench.Fractions(), o.Until) {
-		return fmt.Errorf("--until %q: use one of %s", o.Until, strings.Join(bench.Fractions(), ", "))
+	if err := checkFractions(o.From, o.Until); err != nil {
+		return err
 	}
 	if o.PodsPerNode < 1 || o.PodsPerNode > 110 {
 		return fmt.Errorf("--pods-per-node %d: a node takes between 1 and 110", o.PodsPerNode)
@@ -108,4 +110,18 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 		return err
 	}
 	return errors.Join(err, a.print(f.output, measures, func() error { return bench.Write(a.out, measures) }))
+}
+
+// checkFractions refuses what is no fraction, and an end before the beginning.
+func checkFractions(from, until string) error {
+	known := bench.Fractions()
+	for flag, value := range map[string]string{"from": from, "until": until} {
+		if value != "" && !slices.Contains(known, value) {
+			return fmt.Errorf("--%s %q: use one of %s", flag, value, strings.Join(known, ", "))
+		}
+	}
+	if until != "" && slices.Index(known, until) < slices.Index(known, from) {
+		return fmt.Errorf("--until %s comes before --from %s", until, from)
+	}
+	return nil
 }

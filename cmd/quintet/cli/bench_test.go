@@ -12,6 +12,7 @@ func TestBenchRefuses(t *testing.T) {
 			"kube-controller-manager",
 		"--compare-with kube-scheduler=/not/there": "--compare-with: ",
 		"--compare-with /bin/true":                 "must be formatted as key=value",
+		"--from 1/2 --until 1/4":                   `--until 1/4 comes before --from 1/2`,
 		"--until 1/3":                              `--until "1/3": use one of 1/8, 1/4, 1/2, whole`,
 		"--only (":                                 "--only: ",
 		"--nodes 3":                                "--nodes 3: ",

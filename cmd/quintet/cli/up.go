@@ -16,6 +16,7 @@ import (
 
 	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/cluster/owner"
+	"quintet.dev/quintet/internal/footprint"
 )
 
 // memberCheck is how often a cluster in this process is looked at for members that ended.
@@ -57,6 +58,7 @@ func (a *app) runInProcess(ctx context.Context, e entry, f upFlags, opts []clust
 	defer file.Close()
 	redirectLogs(file)
 	defer redirectLogs(io.Discard)
+	footprint.Bound()
 	c, err := a.start(ctx, e, f, opts)
 	if err != nil {
 		return err
