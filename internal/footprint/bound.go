@@ -5,11 +5,20 @@ import (
 	"runtime/debug"
 )
 
-// Bound has collections come early enough that the process stays within half of the machine's memory, as long as less
-// than that is alive. GOMEMLIMIT in the environment sets another bound. It is for a program that is a whole cluster:
-// one that is let grow to twice of what is alive doesn't fit beside others.
+// roomy is how much garbage there may be, in percent of what is alive, in a program that has half of the machine to
+// itself.
+const roomy = 200
+
+// Bound lets a process have up to half of the machine's memory: collections come rarely at first, and often enough to
+// stay within that as long as less is alive. It is for a program that is a whole cluster. The environment may set
+// another bound (GOMEMLIMIT) and another pace (GOGC).
 func Bound() {
-	if memory := machineMemory(); memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
+	memory := machineMemory()
+	if memory == 0 {
+		return
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(memory / 2))
 	}
+	Fix(roomy)
 }

@@ -58,6 +58,8 @@ func TestFix(t *testing.T) {
 func TestBound(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "1TiB")
 	Bound()
 	if got := debug.SetMemoryLimit(-1); got != before {
@@ -67,6 +69,9 @@ func TestBound(t *testing.T) {
 	Bound()
 	if got := debug.SetMemoryLimit(-1); got != int64(machineMemory()/2) {
 		t.Errorf("%d bytes of %d", got, machineMemory())
+	}
+	if got := debug.SetGCPercent(100); got != roomy {
+		t.Errorf("%d %%, want %d", got, roomy)
 	}
 }
 
