@@ -11,12 +11,12 @@ import (
 // allocation holds the resources allocated to a pod. It is immutable; nil is that of a pod that was not
 // admitted.
 type allocation struct {
-	containers []promised
+	containers []allocated
 	pod        *v1.ResourceRequirements // of the pod as a whole
 }
 
-// promised is what a container has.
-type promised struct {
+// allocated is what a container has.
+type allocated struct {
 	name      string
 	resources v1.ResourceRequirements
 }
@@ -34,9 +34,9 @@ func (a *allocation) of(name string) *v1.ResourceRequirements {
 // allocationOf returns the allocation of the resources in the pod's spec.
 func allocationOf(pod *v1.Pod) *allocation {
 	containers := plan.Containers(pod)
-	a := &allocation{containers: make([]promised, len(containers)), pod: pod.Spec.Resources.DeepCopy()}
+	a := &allocation{containers: make([]allocated, len(containers)), pod: pod.Spec.Resources.DeepCopy()}
 	for i, c := range containers {
-		a.containers[i] = promised{c.Name, *c.Resources.DeepCopy()}
+		a.containers[i] = allocated{c.Name, *c.Resources.DeepCopy()}
 	}
 	return a
 }
