@@ -31,6 +31,7 @@ type link struct {
 	node     source.Source[*v1.Node]
 	objects  *objects.Watches
 	turns    chan struct{} // that workers of pods take; nil where they need not
+	reports  chan struct{} // that reports of the node take; nil where they need not
 	close    func()        // when all that uses the link has ended
 }
 
@@ -69,7 +70,8 @@ func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) 
 		return nil, err
 	}
 	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), turns: f.Turns(),
-		close: leave}
+		reports: f.Reports(),
+		close:   leave}
 	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
 		l.recorder = f.Recorder(k.name)
 		return l, nil

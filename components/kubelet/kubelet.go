@@ -215,6 +215,7 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 		Pressure:     func() []v1.NodeConditionType { return p.pressure() },
 		Devices:      func() (has, free v1.ResourceList) { return p.storage.deviceCapacity() },
 		ResetDevices: func() bool { return p.storage.resetDevices() },
+		Reports:      l.reports,
 		VolumesInUse: func() []v1.UniqueVolumeName { return p.storage.volumesInUse() },
 	})
 	if err := p.node.CheckReserved(info); err != nil {

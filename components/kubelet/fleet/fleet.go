@@ -49,6 +49,7 @@ type Fleet struct {
 	objects objects.Watches
 	slots   chan struct{} // taken by requests of nodes
 	turns   chan struct{} // taken by workers of pods while they decide
+	reports chan struct{} // taken by nodes while they report
 
 	mu      sync.Mutex // guards the rest
 	members int
@@ -60,11 +61,16 @@ type Fleet struct {
 // workersEach is how many workers of pods decide at once for each processor.
 const workersEach = 4
 
+// reportsAtOnce is how many nodes report at once. It is less than the requests that may be on their way, so that those of
+// pods find room beside, and few enough that each is done long before its time is up.
+const reportsAtOnce = requestsAtOnce / 4
+
 // New makes a fleet. connect is called by the first member; it returns the configuration of a client that may read
 // nodes, pods, config maps and secrets, write events, and act for nodes (impersonate them).
 func New(clock clock.PassiveClock, connect func() (*rest.Config, error)) *Fleet {
 	f := &Fleet{clock: clock, connect: connect, slots: make(chan struct{}, requestsAtOnce),
-		turns: make(chan struct{}, workersEach*runtime.GOMAXPROCS(0))}
+		turns:   make(chan struct{}, workersEach*runtime.GOMAXPROCS(0)),
+		reports: make(chan struct{}, reportsAtOnce)}
 	f.pods = source.Shared[*v1.Pod]{
 		Watch: func() cache.ListerWatcher {
 			bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
@@ -163,3 +169,6 @@ func (f *Fleet) Objects() *objects.Watches { return &f.objects }
 
 // Turns are what the workers of all nodes' pods take while they decide: as many at once as there is room for.
 func (f *Fleet) Turns() chan struct{} { return f.turns }
+
+// Reports are what all nodes take while they report their status.
+func (f *Fleet) Reports() chan struct{} { return f.reports }

@@ -66,6 +66,9 @@ type Config struct {
 	ResetDevices func() bool
 	// Pressure tells what the node lacks; nil: never anything.
 	Pressure func() []v1.NodeConditionType
+	// Reports bounds, by its capacity, how many nodes report at once; nil: all may. Kubelets of one process share it: where
+	// thousands begin to report together, the time that a report has would be over before its turn comes, again and again.
+	Reports chan struct{}
 	// Healthy tells what else keeps the node from running pods; nil is nothing.
 	Healthy func() error
 }
@@ -361,7 +364,7 @@ func (n *Node) loop(ctx context.Context) {
 	defer ticker.Stop()
 	var flushed chan struct{}
 	for {
-		err := n.report(ctx)
+		err := n.takeTurn(ctx)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
 		}
@@ -386,6 +389,19 @@ func (n *Node) observeStatus(ctx context.Context, current *v1.Node) v1.NodeStatu
 	defer cancel()
 	n.setPodCIDRs(ctx, podCIDRs(current))
 	return n.status(ctx, current)
+}
+
+// takeTurn reports, when few enough of the nodes that take turns do.
+func (n *Node) takeTurn(ctx context.Context) error {
+	if n.Reports != nil {
+		select {
+		case n.Reports <- struct{}{}:
+			defer func() { <-n.Reports }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return n.report(ctx)
 }
 
 func (n *Node) report(ctx context.Context) error {

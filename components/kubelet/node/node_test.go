@@ -318,3 +318,23 @@ func TestPressure(t *testing.T) {
 		t.Errorf("conditions are missing: %v", want)
 	}
 }
+
+// TestReportsTakeTurns: the time of a report begins with its turn.
+func TestReportsTakeTurns(t *testing.T) {
+	client := fake.NewClientset()
+	var patched atomic.Int32
+	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
+		patched.Add(1)
+		return false, nil, nil
+	})
+	turns := make(chan struct{}, 1)
+	turns <- struct{}{} // another node's
+	n := start(t, client, func(c *Config) { c.Reports = turns })
+	await(t, "registration", func() bool { return n.Current() != nil })
+	time.Sleep(5 * n.UpdateFrequency)
+	if got := patched.Load(); got != 0 {
+		t.Errorf("%d reports out of turn", got)
+	}
+	<-turns
+	await(t, "a report", func() bool { return patched.Load() > 0 && len(turns) == 0 })
+}
