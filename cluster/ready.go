@@ -208,6 +208,9 @@ func (r *nodeReadiness) remove(name string) {
 	delete(r.problems, name)
 }
 
+// done tells that all nodes are there and none has a problem.
+func (r *nodeReadiness) done() bool { return len(r.problems) >= r.want && r.waiting == 0 }
+
 // err is nil when all nodes are there and none has a problem.
 func (r *nodeReadiness) err() error {
 	switch {
@@ -233,7 +236,7 @@ func (r *nodeReadiness) follow(ctx context.Context, client kubernetes.Interface)
 	for i := range nodes.Items {
 		r.set(&nodes.Items[i])
 	}
-	if r.err() == nil {
+	if r.done() {
 		return nil
 	}
 	w, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
@@ -251,7 +254,7 @@ func (r *nodeReadiness) follow(ctx context.Context, client kubernetes.Interface)
 		default:
 			r.set(node)
 		}
-		if r.err() == nil {
+		if r.done() {
 			return nil
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
@@ -23,7 +22,8 @@ type Controller struct {
 	loop  *runner.Loop[string]
 
 	mu      sync.Mutex
-	current int
+	count   int // nodes
+	current int // step
 }
 
 // New makes the controller; it starts working with Run.
@@ -31,7 +31,8 @@ func New(env runner.Env) (*Controller, error) {
 	nodes := env.Informers.Core().V1().Nodes()
 	c := &Controller{env: env, nodes: nodes.Lister()}
 	c.loop = runner.NewLoop("ttlcontroller", env, c.reconcile)
-	return c, c.loop.Watch(nodes.Informer(), runner.Handle(func(_, new *v1.Node) {
+	return c, c.loop.Watch(nodes.Informer(), runner.Handle(func(old, new *v1.Node) {
+		c.counted(old, new)
 		if new != nil { // the others learn of a new size when they change themselves
 			c.loop.Add(new.Name)
 		}
@@ -41,15 +42,23 @@ func New(env runner.Env) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-func (c *Controller) seconds() (int, error) {
-	all, err := c.nodes.List(labels.Everything())
-	if err != nil {
-		return 0, err
-	}
+// counted takes in that a node came or went.
+func (c *Controller) counted(old, new *v1.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.current = next(c.current, len(all))
-	return steps[c.current].seconds, nil
+	switch {
+	case old == nil && new != nil:
+		c.count++
+	case old != nil && new == nil:
+		c.count--
+	}
+}
+
+func (c *Controller) seconds() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = next(c.current, c.count)
+	return steps[c.current].seconds
 }
 
 func (c *Controller) reconcile(ctx context.Context, name string) error {
@@ -57,11 +66,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return runner.IgnoreGone(err)
 	}
-	seconds, err := c.seconds()
-	if err != nil {
-		return err
-	}
-	wanted := strconv.Itoa(seconds)
+	wanted := strconv.Itoa(c.seconds())
 	if node.Annotations[v1.ObjectTTLAnnotationKey] == wanted {
 		return nil
 	}

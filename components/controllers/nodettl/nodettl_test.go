@@ -40,3 +40,21 @@ func TestAnnotates(t *testing.T) {
 		})
 	}
 }
+
+// TestCounts: the size of the cluster is what came less what went.
+func TestCounts(t *testing.T) {
+	node, c := &v1.Node{}, &Controller{}
+	for range 101 {
+		c.counted(nil, node)
+	}
+	c.counted(node, node)
+	if got := c.seconds(); got != 15 {
+		t.Errorf("101 nodes: %d s, want 15", got)
+	}
+	for range 12 {
+		c.counted(node, nil)
+	}
+	if got := c.seconds(); got != 0 {
+		t.Errorf("89 nodes: %d s, want 0", got)
+	}
+}
