@@ -26,11 +26,10 @@ func engineTime(ctx context.Context, cluster string, containers int) (_ time.Dur
 		return 0, err
 	}
 	defer docker.Close()
-	clusters, err := docker.NetworkInspect(ctx, "quintet-"+cluster, client.NetworkInspectOptions{})
+	labels, err := clusterLabels(ctx, docker, cluster)
 	if err != nil {
 		return 0, err
 	}
-	labels := clusters.Network.Labels
 	begin := time.Now()
 	name := fmt.Sprintf("bench-empty-%d", begin.UnixNano())
 	if _, err := docker.NetworkCreate(ctx, name, client.NetworkCreateOptions{Labels: labels}); err != nil {
@@ -49,6 +48,23 @@ func engineTime(ctx context.Context, cluster string, containers int) (_ time.Dur
 	}
 	err = group.Wait()
 	return time.Since(begin), err
+}
+
+// clusterLabels are the labels by which all that belongs to a cluster is removed.
+func clusterLabels(ctx context.Context, docker *client.Client, cluster string) (map[string]string, error) {
+	members, err := docker.ContainerList(ctx, client.ContainerListOptions{
+		Filters: make(client.Filters).Add("label", "io.quintet.cluster="+cluster)})
+	if err != nil {
+		return nil, err
+	}
+	if len(members.Items) == 0 {
+		return nil, fmt.Errorf("cluster %s has no containers", cluster)
+	}
+	labels := map[string]string{}
+	for _, label := range []string{"io.quintet.cluster", "io.quintet.owner", "io.quintet.run"} {
+		labels[label] = members.Items[0].Labels[label]
+	}
+	return labels, nil
 }
 
 // startEmpty starts a container that waits, and returns its ID also where only its start failed.

@@ -37,6 +37,8 @@ type aborter struct {
 	state  string // the folder in which quintet keeps its own
 	temp   string // for temporary files
 	whole  time.Duration
+
+	networks []string // that the engine keeps
 }
 
 func newAborter(t *testing.T, name string) *aborter {
@@ -48,12 +50,16 @@ func newAborter(t *testing.T, name string) *aborter {
 	return a
 }
 
+// miscounted is what the removal of a cluster says of a network without containers that the engine keeps: before 28.1
+// it may lose count of those that come or go at the same time.
+const miscounted = "the engine has lost count of its containers"
+
 // remove takes away what Docker has of the cluster, and the claim of a start.
 func (a *aborter) remove() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := cluster.Remove(ctx, a.name); err != nil {
+	if err := cluster.Remove(ctx, a.name); err != nil && !strings.Contains(err.Error(), miscounted) {
 		a.t.Error(err)
 	}
 }
@@ -95,7 +101,8 @@ func (a *aborter) abort(program string, args ...string) {
 }
 
 // ended waits a little for the end of a process group: Go's own probe of the kernel (pidfd) is a process that ends by
-// itself, but later on a busy machine.
+// itself, but later on a busy machine. Processes that have ended, and that the machine's init has yet to collect, are
+// none.
 func ended(group int) error {
 	const patience = 5 * time.Second
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -104,9 +111,31 @@ func ended(group int) error {
 			return nil
 		}
 		if time.Since(begin) > patience {
-			return fmt.Errorf("process group %d is there after %v: %w", group, patience, err)
+			return running(group)
 		}
 	}
+}
+
+// running returns an error that names the processes of a group that have not ended.
+func running(group int) error {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, stat := range stats {
+		content, _ := os.ReadFile(stat) // it may be gone
+		_, fields, _ := strings.Cut(string(content), ") ")
+		var state string
+		var parent, of int
+		if _, err := fmt.Sscan(fields, &state, &parent, &of); err == nil && of == group && state != "Z" {
+			left = append(left, string(content))
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("of process group %d: %v", group, left)
+	}
+	return nil
 }
 
 // nothing expects no file of the cluster.
@@ -214,7 +243,8 @@ func (a *aborter) run(program string, args ...string) {
 func (a *aborter) down(program string) {
 	a.t.Helper()
 	out, err := a.command(program, "down", "--name", a.name).CombinedOutput()
-	if err != nil && !bytes.Contains(out, fmt.Appendf(nil, "no cluster %q runs", a.name)) {
+	if err != nil && !bytes.Contains(out, fmt.Appendf(nil, "no cluster %q runs", a.name)) &&
+		!bytes.Contains(out, []byte(miscounted)) {
 		a.t.Errorf("down: %v\n%s", err, out)
 	}
 }
@@ -236,12 +266,18 @@ func (a *aborter) volumes() []string {
 	return strings.FieldsFunc(mounts, func(r rune) bool { return r == ',' || r == '\n' })
 }
 
-// nothingInDocker expects no container, network and volume of the cluster.
+// nothingInDocker expects no container, network and volume of the cluster, but for networks without containers that the
+// engine does not remove.
 func (a *aborter) nothingInDocker(volumes []string) {
 	a.t.Helper()
 	label := "label=io.quintet.cluster=" + a.name
-	left := docker(a.t, "ps", "--all", "--quiet", "--filter", label) + docker(a.t, "network", "ls", "--quiet", "--filter",
-		label) + docker(a.t, "volume", "ls", "--quiet", "--filter", label)
+	left := docker(a.t, "ps", "--all", "--quiet", "--filter", label) + docker(a.t, "volume", "ls", "--quiet", "--filter",
+		label)
+	for _, network := range strings.Fields(docker(a.t, "network", "ls", "--quiet", "--filter", label)) {
+		if !a.kept(network) {
+			left += network
+		}
+	}
 	for _, volume := range strings.Fields(docker(a.t, "volume", "ls", "--quiet")) {
 		if slices.Contains(volumes, volume) {
 			left += volume
@@ -250,6 +286,21 @@ func (a *aborter) nothingInDocker(volumes []string) {
 	if left != "" {
 		a.t.Errorf("seed %d: left in Docker: %s", *abortSeed, left)
 	}
+}
+
+// kept tells whether a network is one that the engine keeps: it has no container, and still can't be removed.
+func (a *aborter) kept(network string) bool {
+	a.t.Helper()
+	if strings.TrimSpace(docker(a.t, "network", "inspect", "--format", "{{len .Containers}}", network)) != "0" {
+		return false
+	}
+	out, err := exec.Command("docker", "network", "rm", network).CombinedOutput()
+	kept := err != nil && bytes.Contains(out, []byte("active endpoints"))
+	if kept && !slices.Contains(a.networks, network) {
+		a.networks = append(a.networks, network)
+		a.t.Logf("seed %d: the engine keeps a network without containers (%d so far): %s", *abortSeed, len(a.networks), out)
+	}
+	return kept
 }
 
 // TestHelperAbort is not a test of its own: TestAborted runs it as a process and kills that.

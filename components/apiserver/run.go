@@ -26,6 +26,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stopFront()
 	defer context.AfterFunc(behind, stopFront)()
 
+	s.loopback.SetBaseContext(ctx)
 	s.runParts(behind, group)
 	// The cluster is told that the server goes before it takes no more requests.
 	leaving, leave := context.WithCancel(behind)

@@ -344,10 +344,11 @@ func (h *host) controller(ctx context.Context, e entry) (runner.Controller, erro
 	if err != nil {
 		return nil, err
 	}
+	recorder := h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source})
 	controller, err := e.make(h, runner.Env{
 		Client:    client,
 		Informers: h.informers,
-		Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
+		Events:    recorder.WithLogger(klog.FromContext(ctx)),
 		Clock:     h.config.Clock,
 		Metrics:   h.metrics,
 		Registry:  h.registry,

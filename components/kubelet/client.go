@@ -16,6 +16,7 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/fleet"
 	"quintet.dev/quintet/components/kubelet/objects"
@@ -73,7 +74,7 @@ func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) 
 		reports: f.Reports(),
 		close:   leave}
 	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
-		l.recorder = f.Recorder(k.name)
+		l.recorder = f.Recorder(k.name).WithLogger(klog.FromContext(ctx))
 		return l, nil
 	}
 	recorder, stop := k.recorder(ctx, client)

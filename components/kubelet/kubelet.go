@@ -387,7 +387,7 @@ func (k *Kubelet) recorder(ctx context.Context, client kubernetes.Interface) (re
 	}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: k.name})
-	return recorder, broadcaster.Shutdown
+	return recorder.WithLogger(klog.FromContext(ctx)), broadcaster.Shutdown
 }
 
 // logs writes the logs of containers as files.

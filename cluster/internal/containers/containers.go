@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 
 	"github.com/testcontainers/testcontainers-go"
@@ -109,12 +110,18 @@ func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (
 	return addressing{c}, nil
 }
 
-// Close removes what Config.Run made: the cluster's containers, their volumes, and its network.
+// Close removes what Config.Run made: the cluster's containers, their volumes, and its network. A notice tells of a
+// network that the engine keeps though nothing is in it; without Config.Run, that is an error.
 func (c *Containers) Close(ctx context.Context) error {
 	if c.config.Run == "" {
 		return remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
 	}
-	return removeRun(ctx, c.docker, c.config.Run)
+	err := removeRun(ctx, c.docker, c.config.Run)
+	if errors.Is(err, errMiscounted) {
+		c.config.Notice(err.Error())
+		return nil
+	}
+	return err
 }
 
 // Release closes the connections to Docker, and lets go of the ports of members that never started.
@@ -129,7 +136,11 @@ func (c *Containers) Release() error {
 
 func (c *Containers) containerName(member string) string { return c.config.Cluster + "-" + member }
 
-func (c *Containers) networkName() string { return "quintet-" + c.config.Cluster }
+// networkName is the name of the network that a start makes. It is that start's alone, as the engine may fail to remove
+// the network of one before; see disconnect.
+func (c *Containers) networkName(run string) string {
+	return "quintet-" + c.config.Cluster + "-" + strings.ToLower(fmt.Sprintf("%.8s", run))
+}
 
 func (c *Containers) place(member string) place {
 	c.mu.Lock()

@@ -27,7 +27,7 @@ import (
 type fakeEngine struct {
 	mu      sync.Mutex
 	calls   []string                        // method and path, without the version
-	answers map[string]func() (int, string) // by the beginning of a call
+	answers map[string]func() (int, string) // by the beginning of a call; the longest wins
 }
 
 var apiVersion = regexp.MustCompile(`^/v[0-9.]+`)
@@ -40,11 +40,14 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	e.calls = append(e.calls, call)
 	e.mu.Unlock()
-	code, body := http.StatusNoContent, ""
-	for begin, answer := range e.answers {
-		if strings.HasPrefix(call, begin) {
-			code, body = answer()
+	code, body, longest := http.StatusNoContent, "", ""
+	for begin := range e.answers {
+		if strings.HasPrefix(call, begin) && len(begin) > len(longest) {
+			longest = begin
 		}
+	}
+	if answer := e.answers[longest]; answer != nil {
+		code, body = answer()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -172,6 +175,81 @@ func TestRemove(t *testing.T) {
 		if (err != nil) != test.fails || calls != test.calls || !slices.Contains(engine.calls, "DELETE /containers/2") {
 			t.Errorf("%s: %v, %d calls of %v", name, err, calls, engine.calls)
 		}
+	}
+}
+
+// TestDisconnectBeforeRemoval: containers leave their network one after the other, when all starts are over, and are
+// removed after that; those that don't run are on none.
+func TestDisconnectBeforeRemoval(t *testing.T) {
+	const running = `{"Id": %q, "State": {"Running": true}, "NetworkSettings": {"Networks": {"c": {"NetworkID": "n"}}}}`
+	engine := &fakeEngine{answers: map[string]func() (int, string){
+		"GET /containers/json":   says(200, `[{"Id": "1"}, {"Id": "2"}, {"Id": "3"}]`),
+		"GET /containers/1/json": says(200, fmt.Sprintf(running, "1")),
+		"GET /containers/2/json": says(200, `{"Id": "2", "State": {"Running": false}}`),
+		"GET /containers/3/json": says(200, fmt.Sprintf(running, "3")),
+		"GET /networks":          says(200, `[{"Id": "n", "Name": "n"}]`),
+	}}
+	if err := remove(t.Context(), connectFake(t, engine), LabelCluster+"=c"); err != nil {
+		t.Fatal(err)
+	}
+	calls := engine.calls[slices.Index(engine.calls, "GET /containers/1/json"):]
+	slices.Sort(calls[5:8]) // the removals
+	want := []string{"GET /containers/1/json", "GET /containers/2/json", "GET /containers/3/json",
+		"POST /networks/n/disconnect", "POST /networks/n/disconnect",
+		"DELETE /containers/1", "DELETE /containers/2", "DELETE /containers/3", "DELETE /networks/n"}
+	if !slices.Equal(calls, want) {
+		t.Errorf("called %v, want %v", calls, want)
+	}
+}
+
+// TestMiscountedNetwork: a network that the engine keeps though it is empty holds up nothing else. A removal is an
+// error, the end of a cluster tells of it, and the next start of the name goes on.
+func TestMiscountedNetwork(t *testing.T) {
+	engine := &fakeEngine{answers: map[string]func() (int, string){
+		"GET /containers/json": says(200, fmt.Sprintf(`[{"Id": "claim", "Labels": {%q: "c", %q: "r"}}]`, LabelClaim,
+			LabelRun)),
+		"GET /networks":         says(200, `[{"Id": "kept", "Name": "quintet-c-1"}, {"Id": "other", "Name": "quintet-c-2"}]`),
+		"GET /networks/kept":    says(200, `{"Id": "kept", "Containers": {}}`),
+		"DELETE /networks/kept": says(403, message("network quintet-c-1 has active endpoints")),
+	}}
+	docker := connectFake(t, engine)
+	err := remove(t.Context(), docker, LabelCluster+"=c")
+	if !errors.Is(err, errMiscounted) || !strings.Contains(err.Error(), "remove network quintet-c-1") {
+		t.Errorf("removed with %v", err)
+	}
+	for _, call := range []string{"DELETE /networks/other", "DELETE /containers/claim"} {
+		if !slices.Contains(engine.calls, call) {
+			t.Errorf("no %s in %v", call, engine.calls)
+		}
+	}
+	if err := unused(t.Context(), docker, "c"); err != nil {
+		t.Errorf("the name is blocked: %v", err)
+	}
+	var notices []string
+	c := &Containers{docker: docker, config: Config{Cluster: "c", Run: "r", Notice: func(text string) {
+		notices = append(notices, text)
+	}}}
+	if err := c.Close(t.Context()); err != nil || len(notices) != 1 {
+		t.Errorf("closed with %v, notices %v", err, notices)
+	}
+}
+
+// TestNetworkOfRun: the network of a cluster that another process started is that of the start which made its members.
+func TestNetworkOfRun(t *testing.T) {
+	engine := &fakeEngine{answers: map[string]func() (int, string){
+		"GET /containers/json": says(200, fmt.Sprintf(`[{"Id": "claim", "Labels": {%q: "c", %q: "LATERLATER"}},
+			{"Id": "1", "Labels": {%q: "ABCDEFGHIJ"}}]`, LabelClaim, LabelRun, LabelRun)),
+		"GET /networks":                    says(200, `[]`),
+		"GET /networks/quintet-c-abcdefgh": says(200, `{"Id": "n", "IPAM": {"Config": [{"Subnet": "10.213.4.0/24"}]}}`),
+	}}
+	c := &Containers{docker: connectFake(t, engine), config: Config{Cluster: "c"}}
+	if found, made, err := c.inspectNetwork(t.Context()); err != nil || found.ID != "n" ||
+		made.gateway().String() != "10.213.4.1" {
+		t.Errorf("%+v, %+v, %v", found, made, err)
+	}
+	engine.answers["GET /containers/json"] = says(200, `[]`)
+	if _, _, err := c.inspectNetwork(t.Context()); err == nil || err.Error() != "cluster c has no containers" {
+		t.Errorf("without members: %v", err)
 	}
 }
 

@@ -19,7 +19,7 @@ func (c *Containers) Attachment(ctx context.Context) (backend.Attachment, error)
 	labels := c.labels()
 	labels[LabelComponent], labels[LabelJoined] = "node", "true"
 	return backend.Attachment{
-		Network: c.networkName(), Labels: labels, Addressing: addressing{c},
+		Network: c.networkName(labels[LabelRun]), Labels: labels, Addressing: addressing{c},
 		RunFlags: append(c.machinePrivileges().flags(), "--env", clockEnv),
 	}, nil
 }

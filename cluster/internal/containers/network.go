@@ -92,7 +92,12 @@ func (c *Containers) HostAddress(ctx context.Context) (string, error) {
 
 // inspectNetwork finds the network of a cluster that runs.
 func (c *Containers) inspectNetwork(ctx context.Context) (network.Inspect, subnets, error) {
-	inspected, err := c.docker.NetworkInspect(ctx, c.networkName(), client.NetworkInspectOptions{})
+	run, err := c.findRun(ctx)
+	if err != nil {
+		return network.Inspect{}, subnets{}, err
+	}
+	name := c.networkName(run)
+	inspected, err := c.docker.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if err != nil {
 		return network.Inspect{}, subnets{}, err
 	}
@@ -105,9 +110,24 @@ func (c *Containers) inspectNetwork(ctx context.Context) (network.Inspect, subne
 		}
 	}
 	if !made.v4.IsValid() {
-		return network.Inspect{}, subnets{}, fmt.Errorf("the network %s has no subnet of IPv4", c.networkName())
+		return network.Inspect{}, subnets{}, fmt.Errorf("the network %s has no subnet of IPv4", name)
 	}
 	return inspected.Network, made, nil
+}
+
+// findRun tells which start made the cluster, which may be another process's.
+func (c *Containers) findRun(ctx context.Context) (string, error) {
+	if c.config.Run != "" {
+		return c.config.Run, nil
+	}
+	found, err := find(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
+	if err != nil {
+		return "", err
+	}
+	if len(found.members) == 0 {
+		return "", fmt.Errorf("cluster %s has no containers", c.config.Cluster)
+	}
+	return found.members[0].Labels[LabelRun], nil
 }
 
 // ipam tells Docker of the blocks.
@@ -125,11 +145,11 @@ func (s subnets) ipam() *network.IPAM {
 func (c *Containers) createNetwork(ctx context.Context) (id string, made subnets, err error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(c.config.Cluster))
-	first := hash.Sum32()
+	first, name := hash.Sum32(), c.networkName(c.config.Run)
 	var last error
 	for i := range uint32(blocks) {
 		made := block(first+i, c.config.IPv6)
-		created, err := c.docker.NetworkCreate(ctx, c.networkName(), client.NetworkCreateOptions{
+		created, err := c.docker.NetworkCreate(ctx, name, client.NetworkCreateOptions{
 			Driver:     "bridge",
 			EnableIPv6: &c.config.IPv6,
 			IPAM:       made.ipam(),
@@ -139,12 +159,12 @@ func (c *Containers) createNetwork(ctx context.Context) (id string, made subnets
 			return created.ID, made, nil
 		}
 		if !taken(err) {
-			return "", subnets{}, fmt.Errorf("create network %s: %w", c.networkName(), err)
+			return "", subnets{}, fmt.Errorf("create network %s: %w", name, err)
 		}
 		last = err
 	}
 	return "", subnets{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
-		"old clusters hold: %w", c.networkName(), last)
+		"old clusters hold: %w", name, last)
 }
 
 // taken tells whether the engine refused a subnet because something else uses it.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -23,6 +24,22 @@ type Transport struct {
 	Handler http.Handler
 	// User is who asks. The handler finds it in the context of the request.
 	User user.Info
+
+	base atomic.Pointer[context.Context]
+}
+
+// SetBaseContext has requests take over the values of ctx, such as its logger, from now on: it is to them what
+// BaseContext of http.Server is to requests that come by a connection. The end of ctx is not theirs.
+func (t *Transport) SetBaseContext(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	t.base.Store(&ctx)
+}
+
+func (t *Transport) baseContext() context.Context {
+	if ctx := t.base.Load(); ctx != nil {
+		return *ctx
+	}
+	return context.Background()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -30,9 +47,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Handler == nil {
 		return nil, errors.New("the server is not made yet")
 	}
-	// Nothing but its end is taken over from the context: a request that is made on behalf of another is a request of
-	// its own.
-	ctx, cancel := context.WithCancelCause(context.Background())
+	// Nothing but its end is taken over from the client's context: a request that is made on behalf of another is a
+	// request of its own.
+	ctx, cancel := context.WithCancelCause(t.baseContext())
 	unhook := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
 	body, w := io.Pipe()
 	out := &writer{body: w, header: http.Header{}, started: make(chan struct{})}

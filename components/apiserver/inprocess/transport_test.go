@@ -52,6 +52,34 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestBaseContext: requests have the values that the server was started with, whose end is not theirs.
+func TestBaseContext(t *testing.T) {
+	type key struct{}
+	var got string
+	transport := &inprocess.Transport{User: &user.DefaultInfo{Name: "system:apiserver"},
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = fmt.Sprint(r.Context().Value(key{}), " ", r.Context().Err())
+		})}
+	ask := func() string {
+		response, err := (&http.Client{Transport: transport}).Get("https://x/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		return got
+	}
+	if got := ask(); got != "<nil> <nil>" {
+		t.Errorf("before: %s", got)
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "logger"))
+	transport.SetBaseContext(ctx)
+	cancel()
+	if got := ask(); got != "logger <nil>" {
+		t.Errorf("after: %s", got)
+	}
+}
+
 // A response without a body can be over before it is read.
 func TestShortResponse(t *testing.T) {
 	c := client(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

@@ -152,7 +152,7 @@ func (f *Fleet) Client(node string, qps float32, burst int) (kubernetes.Interfac
 }
 
 // Recorder records events of a node's kubelet.
-func (f *Fleet) Recorder(node string) record.EventRecorder {
+func (f *Fleet) Recorder(node string) record.EventRecorderLogger {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: node})
