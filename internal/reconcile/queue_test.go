@@ -129,10 +129,12 @@ func TestDelays(t *testing.T) {
 		loop.AddAfter("now", 0)
 		loop.AddAfter("past", -time.Second)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if _, waits := loop.queue.goroutines(1); !waits {
 			t.Error("nothing waits for the last delay")
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		want := map[string]time.Duration{"a": time.Second, "b": 2 * time.Second, "late": time.Hour, "now": 0, "past": 0}
 		for key, at := range want {
 			if !slices.Equal(got[key], []time.Duration{at}) {
@@ -144,12 +146,14 @@ func TestDelays(t *testing.T) {
 		}
 		loop.AddAfter("b", time.Second)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(got["b"]) != 2 {
 			t.Errorf("b: %v", got["b"])
 		}
 		loop.AddAfter("never", time.Second)
 		cancel()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(got["never"]) > 0 {
 			t.Error("a delay outlasts the loop")
 		}
