@@ -29,9 +29,9 @@ const tokenSeconds = 3600
 // clients makes a client for each controller: with the manager's identity or with that of a service account.
 type clients struct {
 	root       *rest.Config
-	client     kubernetes.Interface // of the manager itself
-	tokens     kubernetes.Interface // the same for tokens, which every controller waits for
-	clock      clock.PassiveClock   // by which tokens expire
+	client     *kubernetes.Clientset // of the manager itself
+	tokens     kubernetes.Interface  // the same for tokens, which every controller waits for
+	clock      clock.PassiveClock    // by which tokens expire
 	perAccount bool
 	measure    transport.WrapperFunc // counts requests; root has it
 }

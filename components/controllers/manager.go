@@ -34,6 +34,7 @@ import (
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/health"
+	"quintet.dev/quintet/internal/informer"
 	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
@@ -229,8 +230,8 @@ func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
 		m.config.UseServiceAccountCredentials); err != nil {
 		return nil, err
 	}
-	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod,
-		informers.WithTransform(new(alike.Pool).Transform))
+	h.informers = informer.NewFactory(h.clients.client, h.clients.root, m.config.MinResyncPeriod,
+		new(alike.Pool).Transform)
 	h.events = record.NewBroadcaster(record.WithContext(ctx))
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	return h, nil

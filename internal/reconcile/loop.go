@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,26 +45,23 @@ type Loop[K comparable] struct {
 	name      string
 	workers   int
 	reconcile func(context.Context, K) error
-	queue     workqueue.TypedRateLimitingInterface[K]
+	limiter   workqueue.TypedRateLimiter[K]
+	queue     *queue[K]
 	pace      *pace[K]
 	synced    []cache.DoneChecker
 }
 
 // New makes a loop that calls reconcile for every key added.
 func New[K comparable](c Config, reconcile func(context.Context, K) error) *Loop[K] {
-	queue := workqueue.TypedRateLimitingQueueConfig[K]{Clock: c.Clock, MetricsProvider: c.Metrics}
-	if c.Metrics != nil {
-		queue.Name = c.Name // without one nothing is measured
-	}
 	limiter := workqueue.DefaultTypedControllerRateLimiter[K]()
 	if c.MinDelay > 0 {
 		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](c.MinDelay, c.MaxDelay)
 	}
 	l := &Loop[K]{
-		name: c.Name, workers: max(c.Workers, 1), reconcile: reconcile,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, queue),
+		name: c.Name, workers: max(c.Workers, 1), reconcile: reconcile, limiter: limiter,
+		queue: newQueue(c.Clock, newQueueMetrics[K](c.Name, c.Metrics)),
 	}
-	l.pace = newPace(clock.RealClock{}, l.queue.Add)
+	l.pace = newPace(clock.RealClock{}, l.queue.add)
 	return l
 }
 
@@ -82,13 +78,13 @@ func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
 		l.Add(key)
 		return
 	}
-	l.queue.AddAfter(key, delay)
+	l.queue.addAfter(key, delay)
 }
 
 // Retry enqueues key now, and lets its delay begin from the least again.
 func (l *Loop[K]) Retry(key K) {
-	l.queue.Forget(key)
-	l.queue.Add(key)
+	l.limiter.Forget(key)
+	l.queue.add(key)
 }
 
 // Watch feeds the events of informer to handler. The loop starts only after handler has seen the initial state.
@@ -116,43 +112,31 @@ func (l *Loop[K]) WaitForSync(ctx context.Context) error {
 
 // Run works until ctx ends, and returns its error. The informers must be started by the caller.
 func (l *Loop[K]) Run(ctx context.Context) error {
-	defer l.queue.ShutDown()
+	defer l.queue.shutDown()
 	if err := l.WaitForSync(ctx); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, l.queue.ShutDown)
-	defer stop()
-	var workers sync.WaitGroup
-	for range l.workers {
-		workers.Go(func() {
-			for l.next(ctx) {
-			}
-		})
-	}
-	workers.Wait()
+	l.queue.start(l.workers, func(key K) { l.next(ctx, key) })
+	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (l *Loop[K]) next(ctx context.Context) bool {
-	key, shutdown := l.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer l.queue.Done(key)
+// next reconciles a key that is next in the queue, and lets it come back if that fails.
+func (l *Loop[K]) next(ctx context.Context, key K) {
 	if ctx.Err() != nil {
-		return false
+		return
 	}
-	if err := l.attempt(ctx, key); err != nil {
-		l.log(ctx, key, err)
-		if errors.Is(err, ErrStale) {
-			l.queue.AddAfter(key, staleDelay)
-		} else {
-			l.queue.AddRateLimited(key)
-		}
-		return true
+	err := l.attempt(ctx, key)
+	switch {
+	case err == nil:
+		l.limiter.Forget(key)
+		return
+	case errors.Is(err, ErrStale):
+		l.queue.addAfter(key, staleDelay)
+	default:
+		l.queue.addAfter(key, l.limiter.When(key))
 	}
-	l.queue.Forget(key)
-	return true
+	l.log(ctx, key, err)
 }
 
 // attempt reconciles a key. A panic is an error of that key: other keys, other controllers and, in a test, the whole

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -130,6 +131,18 @@ func (g *graph) drop(resource schema.GroupVersionResource) {
 			delete(g.objects, uid)
 		}
 	}
+}
+
+// unlisted returns the objects of a resource that are not in listed.
+func (g *graph) unlisted(resource schema.GroupVersionResource, listed sets.Set[types.UID]) (uids []types.UID) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for uid, o := range g.objects {
+		if o.resource == resource && !listed.Has(uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
 }
 
 func (g *graph) get(uid types.UID) *object {

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
@@ -101,35 +101,19 @@ func (m *monitors) follow(ctx context.Context,
 
 func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource,
 	kind schema.GroupVersionKind) (*monitor, error) {
-	handler := m.handler(resource, kind)
+	put, remove := m.sink(resource, kind)
 	if informer := m.shared[resource]; informer != nil {
-		registration, err := informer.AddEventHandler(handler)
+		registration, err := informer.AddEventHandler(handler(put, remove))
 		if err != nil {
 			return nil, err
 		}
 		stop := func() { _ = informer.RemoveEventHandler(registration) }
 		return &monitor{kind: kind, stop: stop, synced: registration.HasSynced, started: m.clock.Now()}, nil
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(m.client, resource, metav1.NamespaceAll, 0, nil,
-		nil).Informer()
-	if err := informer.SetTransform(strip); err != nil {
-		return nil, err
-	}
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		return nil, err
-	}
+	mirror := &mirror{resource: resource, graph: m.graph, put: put, remove: remove, replaced: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
-	m.ended.Go(func() { informer.RunWithContext(ctx) })
-	return &monitor{kind: kind, stop: cancel, synced: registration.HasSynced, started: m.clock.Now()}, nil
-}
-
-// strip keeps of an object what the graph needs.
-func strip(obj any) (any, error) {
-	if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		o.Labels, o.Annotations, o.ManagedFields = nil, nil, nil
-	}
-	return obj, nil
+	m.ended.Go(func() { mirror.run(ctx, m.client) })
+	return &monitor{kind: kind, stop: cancel, synced: mirror.synced, started: m.clock.Now()}, nil
 }
 
 // ready tells whether the graph is whole. A resource that can't be read counts as empty after a while.
@@ -147,10 +131,11 @@ func (m *monitors) ready() bool {
 	return true
 }
 
-func (m *monitors) handler(resource schema.GroupVersionResource,
-	kind schema.GroupVersionKind) cache.ResourceEventHandler {
+// sink returns what tells the graph of objects of a resource that are there, and of those that are gone.
+func (m *monitors) sink(resource schema.GroupVersionResource,
+	kind schema.GroupVersionKind) (put func(obj any), remove func(types.UID)) {
 	defines := definitions[resource.GroupResource()]
-	put := func(obj any) {
+	put = func(obj any) {
 		if o := newObject(resource, kind, obj); o != nil {
 			m.notify(m.graph.put(o))
 		}
@@ -158,6 +143,17 @@ func (m *monitors) handler(resource schema.GroupVersionResource,
 			m.defined()
 		}
 	}
+	remove = func(uid types.UID) {
+		m.notify(m.graph.remove(uid))
+		if defines {
+			m.defined()
+		}
+	}
+	return put, remove
+}
+
+// handler makes events of an informer puts and removals.
+func handler(put func(obj any), remove func(types.UID)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    put,
 		UpdateFunc: func(_, now any) { put(now) },
@@ -166,10 +162,7 @@ func (m *monitors) handler(resource schema.GroupVersionResource,
 				obj = unknown.Obj
 			}
 			if accessor, err := meta.Accessor(obj); err == nil {
-				m.notify(m.graph.remove(accessor.GetUID()))
-			}
-			if defines {
-				m.defined()
+				remove(accessor.GetUID())
 			}
 		},
 	}

@@ -16,20 +16,25 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds/api"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/informer"
 )
 
 // Factory is client-go's factory of shared informers over an objects.Feeder. It costs next to nothing, and runs
 // nothing, before Start. Objects that listers and handlers see are those of the server's caches, and must not be
 // changed; like all objects of the caches they don't tell their own kind. It is safe for concurrent use.
 type Factory struct {
-	// SharedInformerFactory tracks the informers: which were requested, which run, and which are to be waited for.
-	informers.SharedInformerFactory
+	informer.Groups
+	tracker
 	feeder objects.Feeder
 	types  map[reflect.Type]form
 	names  map[schema.GroupVersionResource]runtime.Object
 }
 
 var _ informers.SharedInformerFactory = &Factory{}
+
+// tracker tracks which informers were requested, which run, and which are to be waited for. It is a type of its own so
+// that it lies deeper in Factory than Groups, whose methods count.
+type tracker struct{ informers.SharedInformerFactory }
 
 // form is one Go type of a resource; convert makes it of the stored one, nil if it is that.
 type form struct {
@@ -41,11 +46,12 @@ type form struct {
 // New makes a factory of informers of these kinds, in all the versions that have a Go type of their own.
 func New(feeder objects.Feeder, table []*api.Kind) *Factory {
 	f := &Factory{
-		SharedInformerFactory: informers.NewSharedInformerFactory(nil, 0),
-		feeder:                feeder,
-		types:                 map[reflect.Type]form{},
-		names:                 map[schema.GroupVersionResource]runtime.Object{},
+		tracker: tracker{informers.NewSharedInformerFactory(nil, 0)},
+		feeder:  feeder,
+		types:   map[reflect.Type]form{},
+		names:   map[schema.GroupVersionResource]runtime.Object{},
 	}
+	f.Groups = informer.GroupsOf(f)
 	for _, kind := range table {
 		if kind.Custom != nil || kind.Virtual() {
 			continue
@@ -66,15 +72,14 @@ func New(feeder objects.Feeder, table []*api.Kind) *Factory {
 // InformerFor returns the informer of the objects of that Go type. What a client would be used for is left unused; of a
 // type that the server doesn't serve there are no objects.
 func (f *Factory) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return f.SharedInformerFactory.InformerFor(obj,
+	return f.tracker.InformerFor(obj,
 		func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 			s := &source{feeder: f.feeder, form: f.types[reflect.TypeOf(obj)]}
 			if s.new == nil {
 				s.feeder, s.new = nothing{}, func() api.Object { return obj.DeepCopyObject().(api.Object) }
 			}
-			return cache.NewSharedIndexInformerWithOptions(s.listWatch(), obj, cache.SharedIndexInformerOptions{
-				Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-			})
+			return informer.New(s.listWatch(), obj, 0,
+				cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		})
 }
 
