@@ -83,7 +83,12 @@ func Connect(name string, kubeconfig []byte) (*Cluster, error) {
 	return c, c.connect()
 }
 
-// Remove removes a cluster of containers by name; one that does not exist is no error.
+// ErrNetworkKept is returned when all of a cluster is gone but a network that has no container, and that the engine
+// does not remove before it starts again. It is in no cluster's way; a later RemoveAll removes it.
+var ErrNetworkKept = containers.ErrMiscounted
+
+// Remove removes a cluster of containers by name; one that does not exist is no error. It may return an
+// ErrNetworkKept.
 func Remove(ctx context.Context, name string) error {
 	attached, _, err := containers.Attach(ctx, name)
 	if err != nil {
@@ -93,10 +98,14 @@ func Remove(ctx context.Context, name string) error {
 }
 
 // RemoveAll removes every cluster of containers on this machine's Docker engine, also what crashes left behind, and
-// returns their names. It also removes files of clusters whose process ended without a chance to do so.
+// returns their names. It also removes files of clusters whose process ended without a chance to do so. It may return
+// an ErrNetworkKept.
 func RemoveAll(ctx context.Context) ([]string, error) {
 	files := inprocess.Reap()
 	names, err := containers.RemoveAll(ctx)
+	if files != nil && err != nil {
+		return names, fmt.Errorf("%w; %v", files, err) // an ErrNetworkKept tells that nothing else is wrong
+	}
 	return names, errors.Join(files, err)
 }
 

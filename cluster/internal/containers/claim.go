@@ -125,7 +125,7 @@ func unused(ctx context.Context, docker *testcontainers.DockerClient, cluster st
 		return fmt.Errorf("%w: there is a cluster %s; choose another name, or remove it: quintet down --name %s",
 			ErrTaken, cluster, cluster)
 	}
-	if err := removeNetworks(ctx, docker, found.networks); !errors.Is(err, errMiscounted) {
+	if err := removeNetworks(ctx, docker, found.networks); !errors.Is(err, ErrMiscounted) {
 		return err
 	}
 	return nil

@@ -117,7 +117,7 @@ func (c *Containers) Close(ctx context.Context) error {
 		return remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
 	}
 	err := removeRun(ctx, c.docker, c.config.Run)
-	if errors.Is(err, errMiscounted) {
+	if errors.Is(err, ErrMiscounted) {
 		c.config.Notice(err.Error())
 		return nil
 	}

@@ -214,7 +214,7 @@ func TestMiscountedNetwork(t *testing.T) {
 	}}
 	docker := connectFake(t, engine)
 	err := remove(t.Context(), docker, LabelCluster+"=c")
-	if !errors.Is(err, errMiscounted) || !strings.Contains(err.Error(), "remove network quintet-c-1") {
+	if !errors.Is(err, ErrMiscounted) || !strings.Contains(err.Error(), "remove network quintet-c-1") {
 		t.Errorf("removed with %v", err)
 	}
 	for _, call := range []string{"DELETE /networks/other", "DELETE /containers/claim"} {

@@ -72,7 +72,7 @@ const lateWait = 300 * time.Millisecond
 // cluster begins. What a start asked for before it died may come only now.
 func (o objects) remove(ctx context.Context, docker *testcontainers.DockerClient) error {
 	left := o.removeMade(ctx, docker)
-	if left != nil && !errors.Is(left, errMiscounted) || len(o.claims) == 0 {
+	if left != nil && !errors.Is(left, ErrMiscounted) || len(o.claims) == 0 {
 		return left
 	}
 	select {
@@ -85,14 +85,14 @@ func (o objects) remove(ctx context.Context, docker *testcontainers.DockerClient
 		if err != nil {
 			return err
 		}
-		if err := late.removeMade(ctx, docker); err != nil && !errors.Is(err, errMiscounted) {
+		if err := late.removeMade(ctx, docker); err != nil && !errors.Is(err, ErrMiscounted) {
 			return err
 		}
 	}
 	return errors.Join(removeContainers(ctx, docker, o.claims), left)
 }
 
-// removeMade returns an errMiscounted only when all else is gone.
+// removeMade returns an ErrMiscounted only when all else is gone.
 func (o objects) removeMade(ctx context.Context, docker *testcontainers.DockerClient) error {
 	disconnect(ctx, docker, o.members)
 	if err := removeContainers(ctx, docker, o.members); err != nil {
@@ -161,7 +161,7 @@ func disconnect(ctx context.Context, docker *testcontainers.DockerClient, contai
 	}
 }
 
-// removeNetworks returns an errMiscounted only when all other networks are gone.
+// removeNetworks returns an ErrMiscounted only when all other networks are gone.
 func removeNetworks(ctx context.Context, docker *testcontainers.DockerClient, networks []network.Summary) error {
 	errs := make([]error, len(networks))
 	var all sync.WaitGroup
@@ -174,16 +174,16 @@ func removeNetworks(ctx context.Context, docker *testcontainers.DockerClient, ne
 	}
 	all.Wait()
 	for _, err := range errs {
-		if err != nil && !errors.Is(err, errMiscounted) {
+		if err != nil && !errors.Is(err, ErrMiscounted) {
 			return err
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// errMiscounted is returned for a network that has no container and that the engine does not remove all the same; see
+// ErrMiscounted is returned for a network that has no container and that the engine does not remove all the same; see
 // disconnect.
-var errMiscounted = errors.New("the engine has lost count of its containers, which are gone; the network is in no " +
+var ErrMiscounted = errors.New("the engine has lost count of its containers, which are gone; the network is in no " +
 	"cluster's way, and the next removal after a restart of the engine takes it")
 
 // How often, and how long apart, the removal of a network is tried again; and after how many tries one that has no
@@ -205,7 +205,7 @@ func removeNetwork(ctx context.Context, docker *testcontainers.DockerClient, id 
 		if try >= emptyTries {
 			inspected, inspectErr := docker.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
 			if inspectErr == nil && len(inspected.Network.Containers) == 0 {
-				return fmt.Errorf("%w: %w", err, errMiscounted)
+				return fmt.Errorf("%w: %w", err, ErrMiscounted)
 			}
 		}
 		select {

@@ -61,8 +61,8 @@ type Fleet struct {
 // workersEach is how many workers of pods decide at once for each processor.
 const workersEach = 4
 
-// reportsAtOnce is how many nodes report at once. It is less than the requests that may be on their way, so that those of
-// pods find room beside, and few enough that each is done long before its time is up.
+// reportsAtOnce is how many nodes report at once. It is less than the requests that may be on their way, so that those
+// of pods find room beside, and few enough that each is done long before its time is up.
 const reportsAtOnce = requestsAtOnce / 4
 
 // New makes a fleet. connect is called by the first member; it returns the configuration of a client that may read

@@ -66,8 +66,8 @@ type Config struct {
 	ResetDevices func() bool
 	// Pressure tells what the node lacks; nil: never anything.
 	Pressure func() []v1.NodeConditionType
-	// Reports bounds, by its capacity, how many nodes report at once; nil: all may. Kubelets of one process share it: where
-	// thousands begin to report together, the time that a report has would be over before its turn comes, again and again.
+	// Reports bounds, by its capacity, how many nodes report at once; nil: all may. Kubelets of one process share it:
+	// where thousands begin together, the time that a report has would be over before its turn comes, again and again.
 	Reports chan struct{}
 	// Healthy tells what else keeps the node from running pods; nil is nothing.
 	Healthy func() error
