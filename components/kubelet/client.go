@@ -33,6 +33,7 @@ type link struct {
 	objects  *objects.Watches
 	turns    chan struct{} // that workers of pods take; nil where they need not
 	reports  chan struct{} // that reports of the node take; nil where they need not
+	writes   chan struct{} // that writes of pods' statuses take; nil where they need not
 	close    func()        // when all that uses the link has ended
 }
 
@@ -71,8 +72,7 @@ func (k *Kubelet) joinFleet(ctx context.Context, f *fleet.Fleet) (*link, error) 
 		return nil, err
 	}
 	l := &link{client: client, pods: f.Pods(k.name), node: f.Node(k.name), objects: f.Objects(), turns: f.Turns(),
-		reports: f.Reports(),
-		close:   leave}
+		reports: f.Reports(), writes: f.Writes(), close: leave}
 	if c.Recorder == nil && c.EventQPS == fleet.EventQPS && c.EventBurst == fleet.EventBurst {
 		l.recorder = f.Recorder(k.name).WithLogger(klog.FromContext(ctx))
 		return l, nil

@@ -202,6 +202,7 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 	}
 	var manager *pods.Manager
 	p := &parts{writer: status.NewWriter(client, k.clock), simulated: info.Simulated, metrics: k.metrics}
+	p.writer.Turns = l.writes
 	p.node = node.New(node.Config{
 		Client: client, Watch: l.node, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name,
 		Register: c.RegisterNode, Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable,

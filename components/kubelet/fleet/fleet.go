@@ -50,6 +50,7 @@ type Fleet struct {
 	slots   chan struct{} // taken by requests of nodes
 	turns   chan struct{} // taken by workers of pods while they decide
 	reports chan struct{} // taken by nodes while they report
+	writes  chan struct{} // taken by writers of pods' statuses while they send one
 
 	mu      sync.Mutex // guards the rest
 	members int
@@ -61,16 +62,20 @@ type Fleet struct {
 // workersEach is how many workers of pods decide at once for each processor.
 const workersEach = 4
 
-// reportsAtOnce is how many nodes report at once. It is less than the requests that may be on their way, so that those
-// of pods find room beside, and few enough that each is done long before its time is up.
-const reportsAtOnce = requestsAtOnce / 4
+// How many nodes report at once, and how many statuses of pods are written. Together they are less than the requests
+// that may be on their way, so that none of them waits while its time passes, and others find room.
+const (
+	reportsAtOnce = requestsAtOnce / 4
+	writesAtOnce  = requestsAtOnce / 2
+)
 
 // New makes a fleet. connect is called by the first member; it returns the configuration of a client that may read
 // nodes, pods, config maps and secrets, write events, and act for nodes (impersonate them).
 func New(clock clock.PassiveClock, connect func() (*rest.Config, error)) *Fleet {
 	f := &Fleet{clock: clock, connect: connect, slots: make(chan struct{}, requestsAtOnce),
 		turns:   make(chan struct{}, workersEach*runtime.GOMAXPROCS(0)),
-		reports: make(chan struct{}, reportsAtOnce)}
+		reports: make(chan struct{}, reportsAtOnce),
+		writes:  make(chan struct{}, writesAtOnce)}
 	f.pods = source.Shared[*v1.Pod]{
 		Watch: func() cache.ListerWatcher {
 			bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
@@ -172,3 +177,6 @@ func (f *Fleet) Turns() chan struct{} { return f.turns }
 
 // Reports are what all nodes take while they report their status.
 func (f *Fleet) Reports() chan struct{} { return f.reports }
+
+// Writes are what the writers of all nodes take while they send the status of a pod.
+func (f *Fleet) Writes() chan struct{} { return f.writes }

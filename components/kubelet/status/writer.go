@@ -29,6 +29,10 @@ type Writer struct {
 	clock  clock.WithDelayedExecution
 	// Written, if set, is called with every pod the API server returned.
 	Written func(*v1.Pod)
+	// Turns bounds, by its capacity, how many statuses are sent at once; nil: as many as Run says. Kubelets of one process
+	// share it: where more is to be sent than the API server takes, the time that a write has would be over before it is
+	// on its way, again and again.
+	Turns chan struct{}
 
 	mu      sync.Mutex
 	pending map[types.UID]*entry
@@ -162,19 +166,31 @@ func (w *Writer) Forget(uid types.UID) {
 
 // sendAll sends until nothing is ready.
 func (w *Writer) sendAll() {
-	for {
-		uid, e := w.take()
-		if e == nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(w.ctx, sendTimeout) // an API server that hangs must not hold a sender
-		err := w.send(ctx, uid)
-		cancel()
-		if err != nil && w.ctx.Err() == nil {
-			klog.FromContext(w.ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
-		}
-		w.finish(uid, e, err)
+	for w.sendNext() {
 	}
+}
+
+// sendNext sends what is ready first when it is the sender's turn. It tells whether there was something.
+func (w *Writer) sendNext() bool {
+	if w.Turns != nil {
+		select {
+		case w.Turns <- struct{}{}:
+			defer func() { <-w.Turns }()
+		case <-w.ctx.Done():
+		}
+	}
+	uid, e := w.take()
+	if e == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, sendTimeout) // an API server that hangs must not hold a sender
+	err := w.send(ctx, uid)
+	cancel()
+	if err != nil && w.ctx.Err() == nil {
+		klog.FromContext(w.ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
+	}
+	w.finish(uid, e, err)
+	return true
 }
 
 // take returns the next pod to send; nil ends the sender.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -149,4 +150,35 @@ func TestWriterKeepsUp(t *testing.T) {
 	if w.pending["uid"].want != nil || version != 4 {
 		t.Errorf("%v is wanted after %d writes", w.pending["uid"].want, version-1)
 	}
+}
+
+// TestWritesTakeTurns: the time of a write begins with its turn.
+func TestWritesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pod("Always", nil, "a")
+		p.UID, p.ResourceVersion = "uid", "1"
+		client := fake.NewClientset(p)
+		w := NewWriter(client, clock.RealClock{})
+		w.Turns = make(chan struct{}, 1)
+		w.Turns <- struct{}{} // another node's
+		written := 0
+		w.Written = func(*v1.Pod) { written++ }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { w.Run(ctx, 2); close(done) }()
+		w.Set(p, &v1.PodStatus{Phase: v1.PodRunning})
+		time.Sleep(4 * sendTimeout)
+		if actions := client.Actions(); len(actions) > 0 {
+			t.Errorf("%v out of turn", actions)
+		}
+		<-w.Turns
+		synctest.Wait()
+		if written != 1 || len(w.Turns) != 0 {
+			t.Errorf("%d writes, %d turns taken", written, len(w.Turns))
+		}
+		w.Turns <- struct{}{}
+		w.Set(p, &v1.PodStatus{Phase: v1.PodSucceeded})
+		cancel() // also ends what waits for its turn
+		<-done
+	})
 }
