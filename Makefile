@@ -125,6 +125,8 @@ aborts: images ## Kill ABORTS starts at random moments, and check that nothing i
 
 .PHONY: parallel
 parallel: export CGO_ENABLED = 1
+# the detector keeps several bytes for each of the heap
+parallel: export GOGC = 25
 parallel: ## Start CLUSTERS clusters at once in one process under the race detector (6 in test)
 	go test -race -count=1 -timeout 0 -v -run TestParallelClusters ./cluster -args -parallel-clusters $(CLUSTERS)
 
