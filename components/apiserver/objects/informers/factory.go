@@ -34,7 +34,9 @@ var _ informers.SharedInformerFactory = &Factory{}
 
 // tracker tracks which informers were requested, which run, and which are to be waited for. It is a type of its own so
 // that it lies deeper in Factory than Groups, whose methods count.
-type tracker struct{ informers.SharedInformerFactory }
+type tracker struct {
+	informers.SharedInformerFactory
+}
 
 // form is one Go type of a resource; convert makes it of the stored one, nil if it is that.
 type form struct {
