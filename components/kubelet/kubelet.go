@@ -202,7 +202,7 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 	}
 	var manager *pods.Manager
 	p := &parts{writer: status.NewWriter(client, k.clock), simulated: info.Simulated, metrics: k.metrics}
-	p.writer.Turns = l.writes
+	p.writer.Slots = l.writes
 	p.node = node.New(node.Config{
 		Client: client, Watch: l.node, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name,
 		Register: c.RegisterNode, Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable,
@@ -216,7 +216,7 @@ func (k *Kubelet) assemble(ctx context.Context, l *link, engine runtime.Engine) 
 		Pressure:     func() []v1.NodeConditionType { return p.pressure() },
 		Devices:      func() (has, free v1.ResourceList) { return p.storage.deviceCapacity() },
 		ResetDevices: func() bool { return p.storage.resetDevices() },
-		Reports:      l.reports,
+		ReportSlots:  l.reports,
 		VolumesInUse: func() []v1.UniqueVolumeName { return p.storage.volumesInUse() },
 	})
 	if err := p.node.CheckReserved(info); err != nil {

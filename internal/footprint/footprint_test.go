@@ -70,8 +70,8 @@ func TestBound(t *testing.T) {
 	if got := debug.SetMemoryLimit(-1); got != int64(machineMemory()/2) {
 		t.Errorf("%d bytes of %d", got, machineMemory())
 	}
-	if got := debug.SetGCPercent(100); got != roomy {
-		t.Errorf("%d %%, want %d", got, roomy)
+	if got := debug.SetGCPercent(100); got != clusterGCPercent {
+		t.Errorf("%d %%, want %d", got, clusterGCPercent)
 	}
 }
 

@@ -44,7 +44,7 @@ func (a *app) downOne(ctx context.Context) error {
 	if c.inProcess != nil {
 		err = a.endProcess(ctx, *c.inProcess)
 	} else {
-		err = errors.Join(a.noteKept(cluster.Remove(ctx, c.name)), a.state.remove(c.name))
+		err = errors.Join(a.warnNetworkKept(cluster.Remove(ctx, c.name)), a.state.remove(c.name))
 	}
 	if err == nil {
 		fmt.Fprintf(a.err, "Cluster %s is gone.\n", c.name)
@@ -63,15 +63,15 @@ func (a *app) downAll(ctx context.Context) error {
 	for _, name := range names {
 		fmt.Fprintf(a.err, "Cluster %s is gone.\n", name)
 	}
-	if err = a.noteKept(err); err == nil {
+	if err = a.warnNetworkKept(err); err == nil {
 		err = a.state.removeContainers()
 	}
 	return errors.Join(append(errs, err)...)
 }
 
-// noteKept tells of a network that only a restart of the engine removes. It is no error: the fault is the engine's, and
+// warnNetworkKept tells of a network that only a restart of the engine removes. It is no error: the fault is the engine's, and
 // no cluster is kept from anything by it.
-func (a *app) noteKept(err error) error {
+func (a *app) warnNetworkKept(err error) error {
 	if errors.Is(err, cluster.ErrNetworkKept) {
 		fmt.Fprintf(a.err, "Note: %v\n", err)
 		return nil

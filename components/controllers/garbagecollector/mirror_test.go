@@ -63,8 +63,8 @@ func TestMirrorReplaces(t *testing.T) {
 	_ = mirror.Delete(partial("b", "b"))
 	is("a", "other")
 	tasks = nil
-	_ = mirror.Replace([]any{partial("a", "anew")}, "2")
-	is("anew", "other")
+	_ = mirror.Replace([]any{partial("a", "new")}, "2")
+	is("new", "other")
 	if !slices.Equal(tasks, []task{{uid: "other"}}) {
 		t.Errorf("tasks after the owner's end: %v", tasks)
 	}

@@ -66,9 +66,9 @@ type Config struct {
 	ResetDevices func() bool
 	// Pressure tells what the node lacks; nil: never anything.
 	Pressure func() []v1.NodeConditionType
-	// Reports bounds, by its capacity, how many nodes report at once; nil: all may. Kubelets of one process share it:
-	// where thousands begin together, the time that a report has would be over before its turn comes, again and again.
-	Reports chan struct{}
+	// ReportSlots bounds, by its capacity, how many nodes report at once; nil: all may. Kubelets of one process share it:
+	// where thousands begin together, the time that a report has would be over before it has a slot, again and again.
+	ReportSlots chan struct{}
 	// Healthy tells what else keeps the node from running pods; nil is nothing.
 	Healthy func() error
 }
@@ -364,7 +364,7 @@ func (n *Node) loop(ctx context.Context) {
 	defer ticker.Stop()
 	var flushed chan struct{}
 	for {
-		err := n.takeTurn(ctx)
+		err := n.reportInSlot(ctx)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
 		}
@@ -391,12 +391,12 @@ func (n *Node) observeStatus(ctx context.Context, current *v1.Node) v1.NodeStatu
 	return n.status(ctx, current)
 }
 
-// takeTurn reports, when few enough of the nodes that take turns do.
-func (n *Node) takeTurn(ctx context.Context) error {
-	if n.Reports != nil {
+// reportInSlot reports once there is a slot.
+func (n *Node) reportInSlot(ctx context.Context) error {
+	if n.ReportSlots != nil {
 		select {
-		case n.Reports <- struct{}{}:
-			defer func() { <-n.Reports }()
+		case n.ReportSlots <- struct{}{}:
+			defer func() { <-n.ReportSlots }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -319,22 +319,22 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestReportsTakeTurns: the time of a report begins with its turn.
-func TestReportsTakeTurns(t *testing.T) {
+// TestReportsTakeSlots: the time of a report begins once it has a slot.
+func TestReportsTakeSlots(t *testing.T) {
 	client := fake.NewClientset()
 	var patched atomic.Int32
 	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
 		patched.Add(1)
 		return false, nil, nil
 	})
-	turns := make(chan struct{}, 1)
-	turns <- struct{}{} // another node's
-	n := start(t, client, func(c *Config) { c.Reports = turns })
+	slots := make(chan struct{}, 1)
+	slots <- struct{}{} // another node's
+	n := start(t, client, func(c *Config) { c.ReportSlots = slots })
 	await(t, "registration", func() bool { return n.Current() != nil })
 	time.Sleep(5 * n.UpdateFrequency)
 	if got := patched.Load(); got != 0 {
-		t.Errorf("%d reports out of turn", got)
+		t.Errorf("%d reports without a slot", got)
 	}
-	<-turns
-	await(t, "a report", func() bool { return patched.Load() > 0 && len(turns) == 0 })
+	<-slots
+	await(t, "a report", func() bool { return patched.Load() > 0 && len(slots) == 0 })
 }

@@ -14,29 +14,29 @@ import (
 // concurrent use.
 type inbox struct {
 	mu      sync.Mutex
-	pending mail
-	any     bool // there is something to take
+	pending batch
+	dirty   bool // there is something to take
 	awake   bool // the worker runs
 	run     func()
 }
 
-// mail is what a worker takes at once.
-type mail struct {
+// batch is what a worker takes at once.
+type batch struct {
 	events
 	results []message
 }
 
 // events are the pending events of a worker since it last took them.
 type events struct {
-	pod     *v1.Pod      // a version of the pod, as the watch delivers it
-	written *v1.Pod      // the answer to a write, if it came after pod; the watch may have overtaken it
-	gone    *v1.Pod      // the last version of a pod that left the API
-	observe bool         // something changed: the engine is to be asked
-	alarm   bool         // the time has come that the worker waits for
-	resync  bool         // it was not synced for a while
-	refresh bool         // what the pod's volumes show changed
-	listed  *runtime.Pod // the pod as the list of all containers has it
-	evict   *rejection   // why the node evicts the pod, nil if it does not
+	pod        *v1.Pod      // a version of the pod, as the watch delivers it
+	written    *v1.Pod      // the answer to a write, if it came after pod; the watch may have overtaken it
+	gone       *v1.Pod      // the last version of a pod that left the API
+	observe    bool         // something changed: the engine is to be asked
+	timerFired bool         // the time has come that the worker waits for
+	resync     bool         // it was not synced for a while
+	refresh    bool         // what the pod's volumes show changed
+	listed     *runtime.Pod // the pod as the list of all containers has it
+	evict      *rejection   // why the node evicts the pod, nil if it does not
 }
 
 // open lets the worker run, at once and whenever there is something to take.
@@ -44,14 +44,14 @@ func (i *inbox) open(run func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.run = run
-	i.ring()
+	i.wakeLocked()
 }
 
 // close lets nothing run any more. It fails while there is something to take.
 func (i *inbox) close() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.any {
+	if i.dirty {
 		return false
 	}
 	i.run = nil
@@ -63,7 +63,7 @@ func (i *inbox) post(add func(*events)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	add(&i.pending.events)
-	i.ring()
+	i.wakeLocked()
 }
 
 // report adds the result of an operation, and wakes the worker.
@@ -71,19 +71,19 @@ func (i *inbox) report(m message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.pending.results = append(i.pending.results, m)
-	i.ring()
+	i.wakeLocked()
 }
 
 // wake has the worker take a turn.
 func (i *inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.ring()
+	i.wakeLocked()
 }
 
-// ring is called with the lock held.
-func (i *inbox) ring() {
-	i.any = true
+// wakeLocked is wake for callers that hold the lock.
+func (i *inbox) wakeLocked() {
+	i.dirty = true
 	if !i.awake && i.run != nil {
 		i.awake = true
 		go i.run()
@@ -91,12 +91,12 @@ func (i *inbox) ring() {
 }
 
 // take returns what there is to take. If there is nothing, the worker is asleep from now on, and must not go on.
-func (i *inbox) take() (mail, bool) {
+func (i *inbox) take() (batch, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.awake = i.any
+	i.awake = i.dirty
 	taken := i.pending
-	i.pending, i.any = mail{}, false
+	i.pending, i.dirty = batch{}, false
 	return taken, i.awake
 }
 

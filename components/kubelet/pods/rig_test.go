@@ -225,11 +225,11 @@ func phaseOf(m *Manager, uid types.UID) v1.PodPhase {
 func applyResult(t *testing.T, w *worker) {
 	t.Helper()
 	for t.Context().Err() == nil {
-		mail, _ := w.inbox.take()
-		for _, m := range mail.results {
+		work, _ := w.inbox.take()
+		for _, m := range work.results {
 			m.apply(t.Context(), w)
 		}
-		if len(mail.results) > 0 {
+		if len(work.results) > 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)

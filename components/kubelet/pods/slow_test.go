@@ -106,7 +106,13 @@ func TestIdlePodsHaveNoGoroutine(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := runtime.NumGoroutine() - before; got > 0 {
+		got := runtime.NumGoroutine() - before
+		for try := 0; got > 0 && try < 1000; try++ { // one that has ended is counted for a moment
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			got = runtime.NumGoroutine() - before
+		}
+		if got > 0 {
 			t.Errorf("%d goroutines for %d pods", got, pods)
 		}
 		if phase := phaseOf(m, "p0"); phase != v1.PodRunning {

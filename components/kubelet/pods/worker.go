@@ -33,11 +33,11 @@ type worker struct {
 	published atomic.Pointer[snapshot]
 	seen      time.Time // when the worker was launched
 
-	state      state
-	registered bool        // in Objects
-	running    int         // operations under way
-	alarm      clock.Timer // wakes the worker; nil before it was needed
-	alarmAt    time.Time   // what it is set to; zero if it is not
+	state       state
+	registered  bool        // in Objects
+	running     int         // operations under way
+	wakeTimer   clock.Timer // wakes the worker; nil before it was needed
+	wakeTimerAt time.Time   // what it is set to; zero if it is not
 }
 
 // result is what came of an operation, or of a part of it. The worker applies it in its next turn.
@@ -77,16 +77,16 @@ func (w *worker) start(ctx context.Context) {
 // of its operations.
 func (w *worker) run(ctx context.Context) {
 	for {
-		mail, ok := w.inbox.take()
+		work, ok := w.inbox.take()
 		if !ok {
 			return
 		}
 		if !w.ending(ctx) {
-			w.process(ctx, &mail)
+			w.process(ctx, &work)
 			w.takeTurn(ctx)
-			w.setAlarm()
+			w.setWakeTimer()
 		}
-		for _, m := range mail.results {
+		for _, m := range work.results {
 			if m.last {
 				w.running--
 			}
@@ -102,14 +102,14 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) ending(ctx context.Context) bool { return w.state.over || ctx.Err() != nil }
 
 // process takes in what has come.
-func (w *worker) process(ctx context.Context, mail *mail) {
+func (w *worker) process(ctx context.Context, work *batch) {
 	if !w.registered {
 		w.registered = true
 		w.m.Metrics.WorkerStarted(w.Clock.Since(w.seen))
 		w.Objects.Register(w.state.pod)
 	}
-	w.receive(mail.events)
-	for _, m := range mail.results {
+	w.receive(work.events)
+	for _, m := range work.results {
 		if w.ending(ctx) {
 			return
 		}
@@ -122,31 +122,31 @@ func (w *worker) process(ctx context.Context, mail *mail) {
 
 // end leaves nothing of the worker.
 func (w *worker) end() {
-	if w.alarm != nil {
-		w.alarm.Stop()
+	if w.wakeTimer != nil {
+		w.wakeTimer.Stop()
 	}
 	w.m.probes.Forget(w.uid)
 	w.Objects.Unregister(w.uid)
 	w.m.wait.Done()
 }
 
-// setAlarm has the worker take a turn when its state says so.
-func (w *worker) setAlarm() {
+// setWakeTimer has the worker take a turn when its state says so.
+func (w *worker) setWakeTimer() {
 	at := w.state.wakeAt
-	if at.Equal(w.alarmAt) {
+	if at.Equal(w.wakeTimerAt) {
 		return
 	}
-	if w.alarm != nil {
-		w.alarm.Stop()
+	if w.wakeTimer != nil {
+		w.wakeTimer.Stop()
 	}
-	if w.alarmAt = at; at.IsZero() {
+	if w.wakeTimerAt = at; at.IsZero() {
 		return
 	}
 	rest := max(at.Sub(w.Clock.Now()), 0)
-	if w.alarm == nil {
-		w.alarm = w.Clock.AfterFunc(rest, func() { w.inbox.post(func(e *events) { e.alarm = true }) })
+	if w.wakeTimer == nil {
+		w.wakeTimer = w.Clock.AfterFunc(rest, func() { w.inbox.post(func(e *events) { e.timerFired = true }) })
 	} else {
-		w.alarm.Reset(rest)
+		w.wakeTimer.Reset(rest)
 	}
 }
 
@@ -175,8 +175,8 @@ func (w *worker) receive(e events) {
 	if e.evict != nil {
 		w.evict(e.evict)
 	}
-	if e.alarm {
-		s.wakeAt, w.alarmAt, s.observe = time.Time{}, time.Time{}, true
+	if e.timerFired {
+		s.wakeAt, w.wakeTimerAt, s.observe = time.Time{}, time.Time{}, true
 	}
 	if e.resync { // what the engine has is told by events, and by the relist, which is more frequent
 		s.decide, s.stale = true, true

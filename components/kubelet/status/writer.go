@@ -29,10 +29,10 @@ type Writer struct {
 	clock  clock.WithDelayedExecution
 	// Written, if set, is called with every pod the API server returned.
 	Written func(*v1.Pod)
-	// Turns bounds, by its capacity, how many statuses are sent at once; nil: as many as Run says. Kubelets of one process
+	// Slots bounds, by its capacity, how many statuses are sent at once; nil: as many as Run says. Kubelets of one process
 	// share it: where more is to be sent than the API server takes, the time that a write has would be over before it is
 	// on its way, again and again.
-	Turns chan struct{}
+	Slots chan struct{}
 
 	mu      sync.Mutex
 	pending map[types.UID]*entry
@@ -170,12 +170,12 @@ func (w *Writer) sendAll() {
 	}
 }
 
-// sendNext sends what is ready first when it is the sender's turn. It tells whether there was something.
+// sendNext sends what is ready first once there is a slot. It tells whether there was something.
 func (w *Writer) sendNext() bool {
-	if w.Turns != nil {
+	if w.Slots != nil {
 		select {
-		case w.Turns <- struct{}{}:
-			defer func() { <-w.Turns }()
+		case w.Slots <- struct{}{}:
+			defer func() { <-w.Slots }()
 		case <-w.ctx.Done():
 		}
 	}

@@ -152,15 +152,15 @@ func TestWriterKeepsUp(t *testing.T) {
 	}
 }
 
-// TestWritesTakeTurns: the time of a write begins with its turn.
-func TestWritesTakeTurns(t *testing.T) {
+// TestWritesTakeSlots: the time of a write begins once it has a slot.
+func TestWritesTakeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pod("Always", nil, "a")
 		p.UID, p.ResourceVersion = "uid", "1"
 		client := fake.NewClientset(p)
 		w := NewWriter(client, clock.RealClock{})
-		w.Turns = make(chan struct{}, 1)
-		w.Turns <- struct{}{} // another node's
+		w.Slots = make(chan struct{}, 1)
+		w.Slots <- struct{}{} // another node's
 		written := 0
 		w.Written = func(*v1.Pod) { written++ }
 		ctx, cancel := context.WithCancel(t.Context())
@@ -169,16 +169,16 @@ func TestWritesTakeTurns(t *testing.T) {
 		w.Set(p, &v1.PodStatus{Phase: v1.PodRunning})
 		time.Sleep(4 * sendTimeout)
 		if actions := client.Actions(); len(actions) > 0 {
-			t.Errorf("%v out of turn", actions)
+			t.Errorf("%v without a slot", actions)
 		}
-		<-w.Turns
+		<-w.Slots
 		synctest.Wait()
-		if written != 1 || len(w.Turns) != 0 {
-			t.Errorf("%d writes, %d turns taken", written, len(w.Turns))
+		if written != 1 || len(w.Slots) != 0 {
+			t.Errorf("%d writes, %d slots taken", written, len(w.Slots))
 		}
-		w.Turns <- struct{}{}
+		w.Slots <- struct{}{}
 		w.Set(p, &v1.PodStatus{Phase: v1.PodSucceeded})
-		cancel() // also ends what waits for its turn
+		cancel() // also ends what waits for a slot
 		<-done
 	})
 }
