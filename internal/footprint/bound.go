@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// clusterGCPercent is how much garbage there may be, in percent of what is alive, in a program that has half of the machine to
-// itself.
+// clusterGCPercent is how much garbage there may be, in percent of what is alive, in a program that has half of the
+// machine to itself.
 const clusterGCPercent = 200
 
 // Bound lets a process have up to half of the machine's memory: collections come rarely at first, and often enough to

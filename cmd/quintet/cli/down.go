@@ -69,8 +69,8 @@ func (a *app) downAll(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// warnNetworkKept tells of a network that only a restart of the engine removes. It is no error: the fault is the engine's, and
-// no cluster is kept from anything by it.
+// warnNetworkKept tells of a network that only a restart of the engine removes. It is no error: the fault is the
+// engine's, and no cluster is kept from anything by it.
 func (a *app) warnNetworkKept(err error) error {
 	if errors.Is(err, cluster.ErrNetworkKept) {
 		fmt.Fprintf(a.err, "Note: %v\n", err)
