@@ -6,8 +6,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -18,6 +16,7 @@ import (
 	"quintet.dev/quintet/components/cloudprovider/forward"
 	"quintet.dev/quintet/components/cloudprovider/kernel"
 	"quintet.dev/quintet/components/cloudprovider/service"
+	"quintet.dev/quintet/internal/informer"
 )
 
 // CloudProvider gives Services load balancers.
@@ -98,7 +97,7 @@ func (p *CloudProvider) control(ctx context.Context, path *forward.Path) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: p.client.CoreV1().Events("")})
-	factory := informers.NewSharedInformerFactoryWithOptions(p.client, 0, informers.WithTransform(withoutManagedFields))
+	factory := informer.NewFactory(p.client, 0, informer.WithoutManagedFields)
 	controller, err := service.New(service.Config{
 		Client:        p.client.CoreV1(),
 		Services:      factory.Core().V1().Services().Informer(),
@@ -124,12 +123,4 @@ func (p *CloudProvider) control(ctx context.Context, path *forward.Path) error {
 	defer factory.Shutdown()
 	group.Go(func() error { return controller.Run(ctx) })
 	return group.Wait()
-}
-
-// withoutManagedFields saves the memory of what is not read.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

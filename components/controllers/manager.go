@@ -230,8 +230,7 @@ func (m *Manager) host(ctx context.Context, root *rest.Config) (*host, error) {
 		m.config.UseServiceAccountCredentials); err != nil {
 		return nil, err
 	}
-	h.informers = informer.NewFactory(h.clients.client, h.clients.root, m.config.MinResyncPeriod,
-		new(alike.Pool).Transform)
+	h.informers = informer.NewFactory(h.clients.client, m.config.MinResyncPeriod, new(alike.Pool).Transform)
 	h.events = record.NewBroadcaster(record.WithContext(ctx))
 	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
 	return h, nil

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	provisioning "sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 
+	"quintet.dev/quintet/internal/informer"
 	"quintet.dev/quintet/internal/reconcile"
 )
 
@@ -30,7 +30,7 @@ const (
 
 // runControllers does the work of the sidecars that are asked for, until ctx ends.
 func (d *Driver) runControllers(ctx context.Context, driver csi.ControllerClient) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(d.client, 0, informers.WithTransform(withoutManagedFields))
+	factory := informer.NewFactory(d.client, 0, informer.WithoutManagedFields)
 	group, ctx := errgroup.WithContext(ctx)
 	if d.config.Provision {
 		d.startProvisioner(ctx, group, factory, driver)
@@ -147,12 +147,4 @@ func claimChanged(old, new *v1.PersistentVolumeClaim) bool {
 func (d *Driver) loop(name string) reconcile.Config {
 	return reconcile.Config{Name: name, Workers: 2, Clock: d.config.Clock, MinDelay: minRetryDelay,
 		MaxDelay: maxRetryDelay}
-}
-
-// withoutManagedFields saves the memory of what is not read.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

@@ -21,6 +21,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/fleet"
 	"quintet.dev/quintet/components/kubelet/objects"
 	"quintet.dev/quintet/components/kubelet/source"
+	"quintet.dev/quintet/internal/informer"
 	"quintet.dev/quintet/internal/kubeconfig"
 )
 
@@ -118,7 +119,7 @@ type services struct {
 }
 
 func newServices(client kubernetes.Interface) *services {
-	factory := informers.NewSharedInformerFactory(client, 0)
+	factory := informer.NewFactory(client, 0, nil)
 	informer := factory.Core().V1().Services()
 	classes := factory.Node().V1().RuntimeClasses()
 	return &services{factory: factory, lister: informer.Lister(), synced: informer.Informer().HasSynced,

@@ -25,6 +25,7 @@ import (
 
 	"quintet.dev/quintet/components/metricsserver/usage"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/informer"
 )
 
 // MetricsServer scrapes kubelets and serves what they tell.
@@ -81,12 +82,13 @@ func (m *MetricsServer) watch(connection *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	m.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields),
+	m.factory = informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTransform(informer.WithoutManagedFields),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = m.config.NodeSelector }))
 	nodes := m.factory.Core().V1().Nodes()
 	m.nodes = nodes.Lister()
 	m.podMetadata = metadatainformer.NewSharedInformerFactoryWithOptions(podClient, 0,
-		metadatainformer.WithTransform(withoutManagedFields))
+		metadatainformer.WithTransform(informer.WithoutManagedFields))
 	pods := m.podMetadata.ForResource(v1.SchemeGroupVersion.WithResource("pods"))
 	m.pods = pods.Lister()
 	m.synced = []cache.InformerSynced{nodes.Informer().HasSynced, pods.Informer().HasSynced}
@@ -104,14 +106,6 @@ func (m *MetricsServer) watch(connection *rest.Config) error {
 		},
 	})
 	return err
-}
-
-// withoutManagedFields saves the memory of what is not read.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // Run serves and scrapes until ctx ends.

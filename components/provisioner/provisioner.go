@@ -8,9 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -20,6 +18,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/informer"
 )
 
 const (
@@ -73,8 +73,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: p.config.Client.CoreV1().Events("")})
-	factory := informers.NewSharedInformerFactoryWithOptions(p.config.Client, 0,
-		informers.WithTransform(withoutManagedFields))
+	factory := informer.NewFactory(p.config.Client, 0, informer.WithoutManagedFields)
 	claims, volumes := factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()
 	classes := factory.Storage().V1().StorageClasses()
 	r := &run{
@@ -196,12 +195,4 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// withoutManagedFields saves the memory of what is not read.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/internal/informer"
 )
 
 // What a Service or slice is labelled with that another proxy serves, or that needs none.
@@ -41,7 +43,7 @@ func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, erro
 	}
 	factory := func(label, field string) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(p.config.Client, p.config.ResyncPeriod,
-			selecting(label, field), informers.WithTransform(withoutManagedFields))
+			selecting(label, field), informers.WithTransform(informer.WithoutManagedFields))
 	}
 	services, slices := factory(notOurs, ""), factory(notHeadless, "")
 	node := factory("", fields.OneTermEqualSelector(metav1.ObjectNameField, p.name).String())
@@ -142,12 +144,4 @@ func handlers[T metav1.Object](tell func(before, object T, deleted bool)) cache.
 func sameVersion(a, b metav1.Object) bool {
 	version := a.GetResourceVersion()
 	return a == b || version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
-}
-
-// withoutManagedFields saves the memory of what the proxy does not read.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

@@ -19,12 +19,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/internal/informer"
 	"quintet.dev/quintet/internal/kubeconfig"
 )
 
@@ -140,7 +140,7 @@ func (r *Routes) Run(ctx context.Context) error {
 			return fmt.Errorf("let packets be forwarded (is this run as root?): %w", err)
 		}
 	}
-	factory := informers.NewSharedInformerFactory(r.config.Client, 0)
+	factory := informer.NewFactory(r.config.Client, 0, nil)
 	nodes := factory.Core().V1().Nodes()
 	wake := make(chan struct{}, 1)
 	poke := func(any) {

@@ -11,12 +11,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podInformer leaves out pods that have ended.
+// notEnded leaves out pods that have ended.
+func notEnded(o *metav1.ListOptions) {
+	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+}
+
+// podInformer is the informer of those pods for a fake clientset.
 func podInformer(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-	return informerscorev1.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{},
-		func(o *metav1.ListOptions) {
-			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-		})
+	return informerscorev1.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{}, notEnded)
 }
 
 func scheme() *runtime.Scheme { return clientscheme.Scheme }

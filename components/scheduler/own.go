@@ -5,7 +5,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -13,6 +12,7 @@ import (
 	"quintet.dev/quintet/components/scheduler/commit"
 	"quintet.dev/quintet/components/scheduler/framework"
 	"quintet.dev/quintet/components/scheduler/snapshot"
+	"quintet.dev/quintet/internal/informer"
 )
 
 // PluginFactory makes a plug-in of a user, as for upstream's scheduler. args is a *runtime.Unknown with what the
@@ -51,7 +51,7 @@ func (c *Config) Apply(options ...Option) {
 
 // newHandles prepares what plug-ins act with.
 func (c *Config) newHandles() *framework.Services {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithTransform(c.trim()))
+	factory := informer.NewFactory(c.Client, 0, c.trim(), informer.WithSelection(&v1.Pod{}, notEnded))
 	factory.InformerFor(&v1.Pod{}, podInformer)
 	return &framework.Services{Client: c.Client, Config: c.connection, Informers: factory,
 		Waiting: commit.NewWaiting(c.delayed()), Parallelism: c.Parallelism}
