@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -51,7 +52,25 @@ type authenticationConfig struct {
 	clientCA, requestHeaderCA func() []byte
 	requestHeader             *authn.RequestHeader
 	noUIDHeaders              bool
+
+	settled settled
 }
+
+// settled is a state in which nothing was to tell.
+type settled struct {
+	version          string // of the object
+	clients, proxies []byte
+	until            time.Time // then a certificate may have expired
+}
+
+// still tells whether nothing has changed since s was settled, and not too long ago.
+func (s settled) still(state settled, now time.Time) bool {
+	return s.version != "" && s.version == state.version && now.Before(s.until) &&
+		bytes.Equal(s.clients, state.clients) && bytes.Equal(s.proxies, state.proxies)
+}
+
+// settledFor is how long a state may be settled.
+const settledFor = time.Minute
 
 // ensure publishes for extension servers the authorities that this server trusts, besides those
 // that other API servers published (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
@@ -64,9 +83,18 @@ func (c *authenticationConfig) ensure(ctx context.Context) error {
 	if err != nil {
 		told = &corev1.ConfigMap{}
 	}
+	now := c.clock.Now()
+	state := settled{told.ResourceVersion, c.clientCA(), c.requestHeaderCA(), now.Add(settledFor)}
+	if c.settled.still(state, now) {
+		return nil
+	}
 	data, err := c.toTell(told.Data)
-	if err != nil || maps.Equal(told.Data, data) {
+	switch {
+	case err != nil:
 		return err
+	case maps.Equal(told.Data, data):
+		c.settled = state
+		return nil
 	}
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName},
 		Data: data}

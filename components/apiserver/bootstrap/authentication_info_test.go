@@ -94,7 +94,7 @@ func TestTrustOfAll(t *testing.T) {
 	}
 	clk.SetTime(short.Add(trustSlack - time.Second))
 	check("just expired", brief+clients+next)
-	clk.SetTime(short.Add(trustSlack))
+	clk.SetTime(short.Add(trustSlack + settledFor))
 	check("expired for long", clients+next)
 
 	other := New(Config{Objects: store, Clock: clk, RequestHeaderCA: func() []byte { return []byte(proxies) },

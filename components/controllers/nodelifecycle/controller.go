@@ -21,7 +21,7 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-// evictionPeriod is how often it is asked whether one more node may be emptied.
+// evictionPeriod is how often it is asked whether one more node may be emptied, while nodes wait for that.
 const evictionPeriod = 100 * time.Millisecond
 
 // Options are upstream's flags of the same names.
@@ -48,6 +48,7 @@ type Controller struct {
 	synced  []cache.InformerSynced
 
 	heartbeats map[string]*heartbeat // of the monitor alone
+	more       chan struct{}         // has a token when another node waits
 
 	mu      sync.Mutex
 	waiting map[string]bool // nodes to be emptied when their zone's rate allows
@@ -68,7 +69,7 @@ func New(env runner.Env, o Options) (*Controller, error) {
 		env: env, metrics: newMetrics(env), o: o, nodes: core.Nodes().Lister(), leases: leases.Lister(), pods: index,
 		rates: rates{Normal: o.EvictionRate, Secondary: o.SecondaryRate, Large: o.LargeCluster,
 			Threshold: o.UnhealthyZoneShare},
-		heartbeats: map[string]*heartbeat{}, waiting: map[string]bool{}, marked: map[string]bool{},
+		heartbeats: map[string]*heartbeat{}, more: make(chan struct{}, 1), waiting: map[string]bool{}, marked: map[string]bool{},
 		buckets: map[string]*bucket{},
 		synced: []cache.InformerSynced{core.Nodes().Informer().HasSynced, leases.Informer().HasSynced,
 			core.Pods().Informer().HasSynced},
@@ -84,15 +85,16 @@ func New(env runner.Env, o Options) (*Controller, error) {
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	every := func(period time.Duration, work func(context.Context)) {
-		loops.Go(func() {
-			if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-				runner.Every(ctx, c.env.Clock, period, work)
-			}
-		})
-	}
-	every(c.o.MonitorPeriod, c.monitor)
-	every(evictionPeriod, c.evict)
+	loops.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+			runner.Every(ctx, c.env.Clock, c.o.MonitorPeriod, c.monitor)
+		}
+	})
+	loops.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+			c.evictWaiting(ctx)
+		}
+	})
 	err := c.loop.Run(ctx)
 	loops.Wait()
 	return err
@@ -185,6 +187,10 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	}
 	if evict != nil {
 		c.waiting[name] = true
+		select {
+		case c.more <- struct{}{}:
+		default:
+		}
 	} else {
 		delete(c.waiting, name)
 	}
@@ -197,6 +203,31 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 		}
 	}
 	return c.markPods(ctx, node)
+}
+
+// evictWaiting evicts whenever nodes wait for it, until ctx ends.
+func (c *Controller) evictWaiting(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.more:
+		}
+		ticker := c.env.Clock.NewTicker(evictionPeriod)
+		for c.evict(ctx); c.anyWaiting() && ctx.Err() == nil; c.evict(ctx) {
+			select {
+			case <-ctx.Done():
+			case <-ticker.C():
+			}
+		}
+		ticker.Stop()
+	}
+}
+
+func (c *Controller) anyWaiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // evict taints waiting nodes as fast as the rates of their zones allow.
