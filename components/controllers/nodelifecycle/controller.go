@@ -70,7 +70,7 @@ func New(env runner.Env, o Options) (*Controller, error) {
 		rates: rates{Normal: o.EvictionRate, Secondary: o.SecondaryRate, Large: o.LargeCluster,
 			Threshold: o.UnhealthyZoneShare},
 		heartbeats: map[string]*heartbeat{}, more: make(chan struct{}, 1), waiting: map[string]bool{},
-		marked: map[string]bool{},
+		marked:  map[string]bool{},
 		buckets: map[string]*bucket{},
 		synced: []cache.InformerSynced{core.Nodes().Informer().HasSynced, leases.Informer().HasSynced,
 			core.Pods().Informer().HasSynced},
