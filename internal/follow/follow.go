@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -32,6 +33,9 @@ type Files struct {
 	failed    sum
 	permanent bool // what failed
 	retryAt   time.Time
+
+	infos   []os.FileInfo // before the last read; nil for a file that could not be looked up
+	settled bool          // infos were the same at two looks, and the contents were those applied
 }
 
 type sum [sha256.Size]byte
@@ -83,11 +87,19 @@ func (f *Files) Run(ctx context.Context, clk clock.WithTicker) error {
 	}
 }
 
-// look applies what is new. A failure is reported once and retried periodically, unless it is permanent.
+// look applies what is new. A failure is reported once and retried periodically, unless it is permanent. Files whose
+// sizes and times stay the same are not read.
 func (f *Files) look(ctx context.Context, now time.Time) error {
+	infos := f.stat()
+	same := slices.EqualFunc(infos, f.infos, sameFile)
+	if same && f.settled {
+		return nil
+	}
+	f.infos, f.settled = infos, false
 	contents, sum, err := f.read()
 	if err == nil && sum == f.applied {
 		f.failed = [sha256.Size]byte{}
+		f.settled = same // after the first read, a write may have come that the file's time does not tell of
 		return nil
 	}
 	if sum == f.failed && (f.permanent || now.Before(f.retryAt)) {
@@ -105,6 +117,21 @@ func (f *Files) look(ctx context.Context, now time.Time) error {
 		f.Failed()
 	}
 	return err
+}
+
+// stat looks up all files, the targets of links.
+func (f *Files) stat() []os.FileInfo {
+	infos := make([]os.FileInfo, len(f.paths))
+	for i, path := range f.paths {
+		if info, err := os.Stat(path); err == nil { // read tells of what fails
+			infos[i] = info
+		}
+	}
+	return infos
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	return a != nil && b != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // read returns all contents and their sum; the sum of files that can't be read is that of the error.

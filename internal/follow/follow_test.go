@@ -75,6 +75,48 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestSettled: a file that was the same at two looks is not read again until its size or its time changes.
+func TestSettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	began := time.Now()
+	put := func(content string, at time.Time) {
+		t.Helper()
+		write(t, path, content)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", began)
+	var seen string
+	f, err := New(func(_ context.Context, contents [][]byte) error { seen = string(contents[0]); return nil }, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(want string) {
+		t.Helper()
+		if err := f.look(t.Context(), began); err != nil || seen != want {
+			t.Errorf("%q, %v; want %q", seen, err, want)
+		}
+	}
+	look("a")
+	put("b", began) // within the resolution of the time
+	look("b")
+	look("b")
+	look("b")
+	put("c", began)
+	look("b") // not read
+	put("d", began.Add(time.Second))
+	look("d")
+	put("longer", began.Add(time.Second))
+	look("longer")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.look(t.Context(), began); err == nil {
+		t.Error("a file that is gone is not missed")
+	}
+}
+
 func TestNewFails(t *testing.T) {
 	fine := filepath.Join(t.TempDir(), "fine")
 	write(t, fine, "")
