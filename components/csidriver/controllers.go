@@ -30,7 +30,8 @@ const (
 
 // runControllers does the work of the sidecars that are asked for, until ctx ends.
 func (d *Driver) runControllers(ctx context.Context, driver csi.ControllerClient) error {
-	factory := informer.NewFactory(d.client, 0, informer.WithoutManagedFields)
+	factory := informers.NewSharedInformerFactoryWithOptions(d.client, 0,
+		informers.WithTransform(informer.WithoutManagedFields))
 	group, ctx := errgroup.WithContext(ctx)
 	if d.config.Provision {
 		d.startProvisioner(ctx, group, factory, driver)

@@ -18,7 +18,9 @@ import (
 )
 
 // Informer implements cache.SharedIndexInformer. All its handlers get resyncs at its period, and its reflector handles
-// errors of watches in client-go's default way: neither can be changed. It is safe for concurrent use.
+// errors of watches in client-go's default way: neither can be changed. Where there are no resyncs, handlers may ask for
+// a period and get none, as with client-go's, for libraries do so without a look at errors. It is safe for concurrent
+// use.
 type Informer struct {
 	source  cache.ListerWatcher
 	example runtime.Object
@@ -139,7 +141,7 @@ func (i *Informer) AddEventHandlerWithResyncPeriod(to cache.ResourceEventHandler
 
 func (i *Informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler,
 	o cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	if o.ResyncPeriod != nil && *o.ResyncPeriod != i.resync {
+	if i.resync > 0 && o.ResyncPeriod != nil && *o.ResyncPeriod != i.resync {
 		return nil, fmt.Errorf("informer: a resync period of %v can't be had, that of all handlers is %v", *o.ResyncPeriod,
 			i.resync)
 	}

@@ -119,7 +119,7 @@ func TestContract(t *testing.T) {
 			for what, test := range map[string]func(*testing.T, *cachetesting.FakeControllerSource,
 				cache.SharedIndexInformer){
 				"events": testEvents, "late": testLateHandler, "slow": testSlowHandler, "removed": testRemovedHandler,
-				"transform": testTransform, "life": testLife,
+				"transform": testTransform, "life": testLife, "resync period": testResyncPeriod,
 			} {
 				t.Run(what, func(t *testing.T) {
 					source := cachetesting.NewFakeControllerSource()
@@ -295,6 +295,19 @@ func testLife(t *testing.T, source *cachetesting.FakeControllerSource, informer 
 	if err := informer.AddIndexers(cache.Indexers{}); err == nil {
 		t.Error("indexers are added after the end")
 	}
+}
+
+// testResyncPeriod: a handler may ask for resyncs of an informer that has none; it is told of all objects.
+func testResyncPeriod(t *testing.T, source *cachetesting.FakeControllerSource, informer cache.SharedIndexInformer) {
+	source.Add(pod("a", "1"))
+	var told recorder
+	registration, err := informer.AddEventHandlerWithResyncPeriod(&told, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(t, informer)
+	await(t, registration.HasSyncedChecker())
+	told.is(t, "+a:1 true")
 }
 
 // Resyncs come at the informer's period, to all handlers; others can't be had.
