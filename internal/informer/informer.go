@@ -18,9 +18,9 @@ import (
 )
 
 // Informer implements cache.SharedIndexInformer. All its handlers get resyncs at its period, and its reflector handles
-// errors of watches in client-go's default way: neither can be changed. Where there are no resyncs, handlers may ask for
-// a period and get none, as with client-go's, for libraries do so without a look at errors. It is safe for concurrent
-// use.
+// errors of watches in client-go's default way: neither can be changed. Where there are no resyncs, handlers may ask
+// for a period and get none, as with client-go's, for libraries do so without a look at errors. It is safe for
+// concurrent use.
 type Informer struct {
 	source  cache.ListerWatcher
 	example runtime.Object
