@@ -60,7 +60,7 @@ type authenticationConfig struct {
 type settled struct {
 	version          string // of the object
 	clients, proxies []byte
-	until            time.Time // then a certificate may have expired
+	until            time.Time // then a certificate is no longer told of, or the clock is looked at again
 }
 
 // still tells whether nothing has changed since s was settled, and not too long ago.
@@ -69,7 +69,7 @@ func (s settled) still(state settled, now time.Time) bool {
 		bytes.Equal(s.clients, state.clients) && bytes.Equal(s.proxies, state.proxies)
 }
 
-// settledFor is how long a state may be settled.
+// settledFor is how long a state may be settled, for the clock may be set back.
 const settledFor = time.Minute
 
 // ensure publishes for extension servers the authorities that this server trusts, besides those
@@ -84,7 +84,7 @@ func (c *authenticationConfig) ensure(ctx context.Context) error {
 		told = &corev1.ConfigMap{}
 	}
 	now := c.clock.Now()
-	state := settled{told.ResourceVersion, c.clientCA(), c.requestHeaderCA(), now.Add(settledFor)}
+	state := settled{version: told.ResourceVersion, clients: c.clientCA(), proxies: c.requestHeaderCA()}
 	if c.settled.still(state, now) {
 		return nil
 	}
@@ -93,6 +93,7 @@ func (c *authenticationConfig) ensure(ctx context.Context) error {
 	case err != nil:
 		return err
 	case maps.Equal(told.Data, data):
+		state.until = earliest(now.Add(settledFor), data[clientCAKey], data[proxyCAKey])
 		c.settled = state
 		return nil
 	}
@@ -210,6 +211,19 @@ func joinCertificates(now time.Time, bundles ...[]byte) ([]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+// earliest is when the first certificate of these bundles is no longer told of, or limit if that comes before.
+func earliest(limit time.Time, bundles ...string) time.Time {
+	for _, bundle := range bundles {
+		certificates, _ := cert.ParseCertsPEM([]byte(bundle)) // an empty bundle has none, others were read before
+		for _, c := range certificates {
+			if end := c.NotAfter.Add(trustSlack); end.Before(limit) {
+				limit = end
+			}
+		}
+	}
+	return limit
 }
 
 // jsonList has each element once.

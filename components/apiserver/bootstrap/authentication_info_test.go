@@ -94,7 +94,7 @@ func TestTrustOfAll(t *testing.T) {
 	}
 	clk.SetTime(short.Add(trustSlack - time.Second))
 	check("just expired", brief+clients+next)
-	clk.SetTime(short.Add(trustSlack + settledFor))
+	clk.SetTime(short.Add(trustSlack))
 	check("expired for long", clients+next)
 
 	other := New(Config{Objects: store, Clock: clk, RequestHeaderCA: func() []byte { return []byte(proxies) },
