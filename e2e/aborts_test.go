@@ -28,6 +28,9 @@ var (
 // wholeStart is about how long a start in containers takes.
 const wholeStart = 8 * time.Second
 
+// progressEvery is how many aborts there are between two lines of progress.
+const progressEvery = 50
+
 // aborter starts clusters and kills the process that does so.
 type aborter struct {
 	t      *testing.T
@@ -218,6 +221,9 @@ func abortContainers(t *testing.T, program string) {
 	a.run(program, "down", "--name", a.name)
 	var volumes []string
 	for i := range max(*aborts/4, 1) {
+		if i > 0 && i%progressEvery == 0 {
+			t.Logf("%d aborts so far", i)
+		}
 		a.abort(program, "up", "--name", a.name)
 		volumes = append(volumes, a.volumes()...)
 		// A start removes by itself what aborted ones left; one that was killed after its end has to be removed.

@@ -38,6 +38,7 @@ type quorum struct {
 	servers []*program
 	hosts   []string // of the API servers
 	etcd    *clientv3.Client
+	ports   ports
 }
 
 func newQuorum(t *testing.T) *quorum {
@@ -107,7 +108,7 @@ func (q *quorum) writeCertificates() {
 
 // place gives a member its addresses.
 func (q *quorum) place(name string) {
-	q.clients[name], q.peers[name] = "https://"+freeAddress(q.t), "https://"+freeAddress(q.t)
+	q.clients[name], q.peers[name] = "https://"+q.ports.address(q.t), "https://"+q.ports.address(q.t)
 }
 
 // join starts a member of a cluster of those named, with nothing of its own.
@@ -198,7 +199,7 @@ func (q *quorum) serving(name string) {
 
 func (q *quorum) startServers(urls []string) {
 	for i := range 2 {
-		address := freeAddress(q.t)
+		address := q.ports.address(q.t)
 		_, port, _ := net.SplitHostPort(address)
 		name := "apiserver" + strconv.Itoa(i)
 		p := newProgram(q.t, q.dir, name, "kube-apiserver", "--etcd-servers", strings.Join(urls, ","),

@@ -75,6 +75,7 @@ type site struct {
 	toStore    []*link // from the API servers to each member
 	toServer   []*link // from clients to each API server
 	etcd       *clientv3.Client
+	ports      ports
 }
 
 const (
@@ -108,6 +109,9 @@ func newSite(t *testing.T, dir string) *site {
 	for i := range s.servers {
 		s.await(t, i)
 	}
+	for _, url := range s.memberURLs { // the API servers need but two of three
+		s.awaitMember(t, url)
+	}
 	return s
 }
 
@@ -115,11 +119,11 @@ func (s *site) addMembers(t *testing.T, dir string) {
 	peers := make([]string, members)
 	var cluster []string
 	for i := range members {
-		peers[i] = "http://" + freeAddress(t)
+		peers[i] = "http://" + s.ports.address(t)
 		cluster = append(cluster, fmt.Sprintf("m%d=%s", i, peers[i]))
 	}
 	for i := range members {
-		address := freeAddress(t)
+		address := s.ports.address(t)
 		s.memberURLs = append(s.memberURLs, "http://"+address)
 		s.toStore = append(s.toStore, openLink(t, address))
 		s.members = append(s.members, newProgram(t, dir, fmt.Sprintf("m%d", i), "etcd",
@@ -150,7 +154,7 @@ func (s *site) addServers(t *testing.T, dir string) {
 		stores = append(stores, "http://"+l.address())
 	}
 	for i := range servers {
-		address := freeAddress(t)
+		address := s.ports.address(t)
 		s.toServer = append(s.toServer, openLink(t, address))
 		_, port, _ := net.SplitHostPort(address)
 		s.servers = append(s.servers, newProgram(t, dir, fmt.Sprintf("apiserver%d", i), "kube-apiserver",
@@ -198,6 +202,22 @@ func (s *site) await(t *testing.T, server int) {
 	}
 }
 
+// awaitMember waits until a member answers; its data are in its folder then.
+func (s *site) awaitMember(t *testing.T, url string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := s.etcd.Status(ctx, url)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("etcd at %s doesn't answer: %v", url, err)
+		}
+	}
+}
+
 // leader is the index of the leading member, -1 if none reports to be.
 func (s *site) leader(ctx context.Context) int {
 	for i, url := range s.memberURLs {
@@ -240,15 +260,4 @@ func openLink(t *testing.T, target string) *link {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// freeAddress returns an address on which no process listens now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
