@@ -30,6 +30,9 @@ type Config struct {
 	HealthAddress string
 	// Period is how often each backend is asked whether it is ready, Timeout how long it may take to answer.
 	Period, Timeout time.Duration
+	// FailureThreshold is how many checks in a row fail before a backend loses its connections. It gets no new one from
+	// the first on while others are ready: one that is slow for a moment costs nobody a request.
+	FailureThreshold int
 
 	// Injected by tests, instead of the system's clock.
 	Clock clock.WithTicker
@@ -37,7 +40,7 @@ type Config struct {
 
 // NewConfig returns the defaults.
 func NewConfig() *Config {
-	return &Config{Listen: "0.0.0.0:6443", Period: 250 * time.Millisecond, Timeout: time.Second}
+	return &Config{Listen: "0.0.0.0:6443", Period: 250 * time.Millisecond, Timeout: time.Second, FailureThreshold: 3}
 }
 
 // AddFlags adds the flags of the program.
@@ -51,6 +54,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 		"host:port, without TLS. The balancer is ready while an API server is. Empty serves them nowhere.")
 	fs.DurationVar(&c.Period, "check-period", c.Period, "How often each API server is asked whether it is ready.")
 	fs.DurationVar(&c.Timeout, "check-timeout", c.Timeout, "How long an API server may take to answer that.")
+	fs.IntVar(&c.FailureThreshold, "failure-threshold", c.FailureThreshold, "How many checks in a row an API server "+
+		"fails before its connections are closed. New ones go to others from the first on.")
 }
 
 // Balancer is a layer 4 load balancer.
@@ -68,6 +73,9 @@ func New(config Config) (*Balancer, error) {
 	if config.Period <= 0 || config.Timeout <= 0 {
 		return nil, fmt.Errorf("--check-period %v and --check-timeout %v: use durations greater than 0", config.Period,
 			config.Timeout)
+	}
+	if config.FailureThreshold <= 0 {
+		return nil, fmt.Errorf("--failure-threshold %d: use a number greater than 0", config.FailureThreshold)
 	}
 	pool, err := authorities(config.CAFile)
 	if err != nil {
@@ -191,9 +199,9 @@ func (b *Balancer) health() http.Handler {
 	return mux
 }
 
-// watch polls a backend. One that is not ready any more loses its connections, so that watches of
-// clients go on elsewhere.
+// watch polls a backend. One that stays unready loses its connections, so that watches of clients go on elsewhere.
 func (b *Balancer) watch(ctx context.Context, to *backend) {
+	logger := klog.FromContext(ctx).WithValues("backend", to.address)
 	ticker := b.config.Clock.NewTicker(b.config.Period)
 	defer ticker.Stop()
 	for {
@@ -201,11 +209,13 @@ func (b *Balancer) watch(ctx context.Context, to *backend) {
 		if ctx.Err() != nil {
 			return
 		}
-		if changed := to.set(err == nil); changed && err != nil {
-			klog.FromContext(ctx).Info("API server is not ready; closed its connections", "backend",
-				to.address, "err", err)
-		} else if changed {
-			klog.FromContext(ctx).Info("API server is ready", "backend", to.address)
+		switch found := to.set(err == nil, b.config.FailureThreshold); {
+		case found.closed:
+			logger.Info("API server stays unready; closed its connections", "err", err)
+		case found.changed && err != nil:
+			logger.Info("API server is not ready", "err", err)
+		case found.changed:
+			logger.Info("API server is ready")
 		}
 		select {
 		case <-ctx.Done():

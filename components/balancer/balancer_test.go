@@ -125,6 +125,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Config){
 		"--backend is required":    func(c *Config) { c.Backends = nil },
+		"--failure-threshold":      func(c *Config) { c.FailureThreshold = 0 },
 		"--check-period":           func(c *Config) { c.Period = 0 },
 		"--certificate-authority:": func(c *Config) { c.CAFile = "/no/such/file" },
 		"no certificate":           func(c *Config) { c.CAFile = ca },
@@ -134,6 +135,40 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		change(config)
 		if _, err := New(*config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// TestFailureThreshold: a backend is out of favour with the first check that fails, and loses its connections with the
+// third in a row, once.
+func TestFailureThreshold(t *testing.T) {
+	b := newBackend("127.0.0.1:1")
+	connect := func() net.Conn {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = near.Close() })
+		if !b.add(far, b.lossCount()) {
+			t.Fatal("the backend takes no connection")
+		}
+		return near
+	}
+	conn := connect()
+	for i, check := range []struct {
+		ready bool
+		want  outcome
+	}{
+		{true, outcome{changed: true}}, {false, outcome{changed: true}}, {false, outcome{}}, {true, outcome{changed: true}},
+		{false, outcome{changed: true}}, {false, outcome{}}, {false, outcome{closed: true}}, {false, outcome{}},
+	} {
+		if got := b.set(check.ready, 3); got != check.want {
+			t.Errorf("check %d: %+v, want %+v", i, got, check.want)
+		}
+		if ready, _ := b.state(); ready != check.ready {
+			t.Errorf("check %d: new connections: %v", i, ready)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		if closed := errors.Is(err, io.EOF); closed != (i >= 6) {
+			t.Errorf("check %d: connection closed: %v", i, closed)
 		}
 	}
 }
@@ -157,7 +192,7 @@ func TestHealth(t *testing.T) {
 	if got := status("/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("/readyz without a ready API server: %d", got)
 	}
-	b.backends[0].set(true)
+	b.backends[0].set(true, 1)
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz: %d", got)
 	}

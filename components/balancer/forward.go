@@ -18,6 +18,7 @@ type backend struct {
 	mu       sync.Mutex
 	ready    bool // as of the last check
 	refusing bool // took no connection since then
+	failures int  // of checks, in a row
 	losses   int  // how often it lost its connections
 	conns    map[net.Conn]struct{}
 }
@@ -26,19 +27,32 @@ func newBackend(address string) *backend {
 	return &backend{address: address, conns: map[net.Conn]struct{}{}}
 }
 
-// set takes note of what a check found, and tells whether that is news. A backend that is not ready any more loses its
-// connections.
-func (b *backend) set(ready bool) (changed bool) {
+// set takes note of what a check found. A backend whose check fails stands behind others from then on; it loses its
+// connections with the failure that makes threshold in a row.
+func (b *backend) set(ready bool, threshold int) outcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changed, b.ready, b.refusing = b.ready != ready, ready, false
-	if changed && !ready {
-		b.losses++
-		for conn := range b.conns {
-			_ = conn.Close()
-		}
+	changed := b.ready != ready
+	b.ready, b.refusing = ready, false
+	if ready {
+		b.failures = 0
+		return outcome{changed: changed}
 	}
-	return changed
+	b.failures++
+	if b.failures != threshold {
+		return outcome{changed: changed}
+	}
+	b.losses++
+	for conn := range b.conns {
+		_ = conn.Close()
+	}
+	return outcome{changed: changed, closed: true}
+}
+
+// outcome is what a check changed.
+type outcome struct {
+	changed bool // between ready and not
+	closed  bool // the connections
 }
 
 // refuse has the backend stand behind others until the next check.
