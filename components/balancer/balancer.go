@@ -31,7 +31,7 @@ type Config struct {
 	// Period is how often each backend is asked whether it is ready, Timeout how long it may take to answer.
 	Period, Timeout time.Duration
 	// FailureThreshold is how many checks in a row fail before a backend loses its connections. It gets no new one from
-	// the first on while others are ready: one that is slow for a moment costs nobody a request.
+	// the first on while others are ready: one that is slow for a moment costs no request.
 	FailureThreshold int
 
 	// Injected by tests, instead of the system's clock.
