@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -30,8 +31,8 @@ type Config struct {
 	HealthAddress string
 	// Period is how often each backend is asked whether it is ready, Timeout how long it may take to answer.
 	Period, Timeout time.Duration
-	// FailureThreshold is how many checks in a row fail before a backend loses its connections. It gets no new one from
-	// the first on while others are ready: one that is slow for a moment costs no request.
+	// FailureThreshold is how many checks in a row fail before a backend loses its connections, if others are ready. It
+	// gets no new one from the first on: one that is slow for a moment costs no request.
 	FailureThreshold int
 
 	// Injected by tests, instead of the system's clock.
@@ -55,7 +56,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Period, "check-period", c.Period, "How often each API server is asked whether it is ready.")
 	fs.DurationVar(&c.Timeout, "check-timeout", c.Timeout, "How long an API server may take to answer that.")
 	fs.IntVar(&c.FailureThreshold, "failure-threshold", c.FailureThreshold, "How many checks in a row an API server "+
-		"fails before its connections are closed. New ones go to others from the first on.")
+		"fails before its connections are closed, if others are ready. New ones go to those from the first on.")
 }
 
 // Balancer is a layer 4 load balancer.
@@ -188,41 +189,57 @@ func (b *Balancer) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		for _, backend := range b.backends {
-			if ready, _ := backend.state(); ready {
-				_, _ = io.WriteString(w, "ok")
-				return
-			}
+		if b.othersReady(nil) {
+			_, _ = io.WriteString(w, "ok")
+			return
 		}
 		http.Error(w, "no API server is ready", http.StatusServiceUnavailable)
 	})
 	return mux
 }
 
-// watch polls a backend. One that stays unready loses its connections, so that watches of clients go on elsewhere.
+// watch polls a backend until ctx ends.
 func (b *Balancer) watch(ctx context.Context, to *backend) {
-	logger := klog.FromContext(ctx).WithValues("backend", to.address)
 	ticker := b.config.Clock.NewTicker(b.config.Period)
 	defer ticker.Stop()
 	for {
-		err := b.check(ctx, to)
-		if ctx.Err() != nil {
-			return
-		}
-		switch found := to.set(err == nil, b.config.FailureThreshold); {
-		case found.closed:
-			logger.Info("API server stays unready; closed its connections", "err", err)
-		case found.changed && err != nil:
-			logger.Info("API server is not ready", "err", err)
-		case found.changed:
-			logger.Info("API server is ready")
-		}
+		b.look(ctx, to)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
 		}
 	}
+}
+
+// look checks a backend. One that stays unready loses its connections when others are ready, so that watches of clients
+// go on there.
+func (b *Balancer) look(ctx context.Context, to *backend) {
+	logger := klog.FromContext(ctx).WithValues("backend", to.address)
+	err := b.check(ctx, to)
+	if ctx.Err() != nil {
+		return
+	}
+	changed, failures := to.set(err == nil)
+	switch {
+	case changed && err != nil:
+		logger.Info("API server is not ready", "err", err)
+	case changed:
+		logger.Info("API server is ready")
+	}
+	if failures >= b.config.FailureThreshold && b.othersReady(to) {
+		if closed := to.closeConns(); closed > 0 {
+			logger.Info("API server stays unready; closed its connections", "connections", closed, "err", err)
+		}
+	}
+}
+
+// othersReady tells whether a backend but this one is ready.
+func (b *Balancer) othersReady(than *backend) bool {
+	return slices.ContainsFunc(b.backends, func(other *backend) bool {
+		ready, _ := other.state()
+		return ready && other != than
+	})
 }
 
 // check probes the readiness of a backend. One that requires authentication counts as ready.

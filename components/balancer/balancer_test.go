@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,15 +34,14 @@ func apiServer(t *testing.T, name string) *httptest.Server {
 	return s
 }
 
-// balanced starts a balancer before servers and returns a client of it, which opens a connection for each request.
-func balanced(t *testing.T, servers ...*httptest.Server) func() (string, error) {
+// checked is a balancer before servers, which trusts their authority.
+func checked(t *testing.T, servers ...*httptest.Server) *Balancer {
 	t.Helper()
 	config := NewConfig()
 	config.Period = 10 * time.Millisecond
-	ca := servers[0].Certificate()
 	config.CAFile = filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(config.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}),
-		0o600); err != nil {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: servers[0].Certificate().Raw})
+	if err := os.WriteFile(config.CAFile, ca, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range servers {
@@ -51,6 +51,13 @@ func balanced(t *testing.T, servers ...*httptest.Server) func() (string, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// balanced starts a balancer before servers and returns a client of it, which opens a connection for each request.
+func balanced(t *testing.T, servers ...*httptest.Server) func() (string, error) {
+	t.Helper()
+	b := checked(t, servers...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +74,7 @@ func balanced(t *testing.T, servers ...*httptest.Server) func() (string, error) 
 			goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"), goleak.IgnoreCurrent())
 	})
 	roots := x509.NewCertPool()
-	roots.AddCert(ca)
+	roots.AddCert(servers[0].Certificate())
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots},
 	}}
@@ -139,38 +146,68 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestFailureThreshold: a backend is out of favour with the first check that fails, and loses its connections with the
-// third in a row, once.
+// TestFailureThreshold: a backend is out of favour with the first check that fails; from the third in a row on it loses
+// its connections, also those that came later, but only while another is ready.
 func TestFailureThreshold(t *testing.T) {
-	b := newBackend("127.0.0.1:1")
-	connect := func() net.Conn {
+	var oneReady, twoReady atomic.Bool
+	oneReady.Store(true)
+	b := checked(t, readiness(t, &oneReady), readiness(t, &twoReady))
+	one, two := b.backends[0], b.backends[1]
+	check := func(of *backend, times int) {
+		for range times {
+			b.look(t.Context(), of)
+		}
+	}
+	connect := func(to *backend) net.Conn {
 		near, far := net.Pipe()
 		t.Cleanup(func() { _ = near.Close() })
-		if !b.add(far, b.lossCount()) {
-			t.Fatal("the backend takes no connection")
-		}
+		to.add(far)
 		return near
 	}
-	conn := connect()
-	for i, check := range []struct {
-		ready bool
-		want  outcome
-	}{
-		{true, outcome{changed: true}}, {false, outcome{changed: true}}, {false, outcome{}}, {true, outcome{changed: true}},
-		{false, outcome{changed: true}}, {false, outcome{}}, {false, outcome{closed: true}}, {false, outcome{}},
-	} {
-		if got := b.set(check.ready, 3); got != check.want {
-			t.Errorf("check %d: %+v, want %+v", i, got, check.want)
-		}
-		if ready, _ := b.state(); ready != check.ready {
-			t.Errorf("check %d: new connections: %v", i, ready)
-		}
+	open := func(conn net.Conn, want bool) {
+		t.Helper()
 		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 		_, err := conn.Read(make([]byte, 1))
-		if closed := errors.Is(err, io.EOF); closed != (i >= 6) {
-			t.Errorf("check %d: connection closed: %v", i, closed)
+		if open := !errors.Is(err, io.EOF); open != want {
+			t.Errorf("the connection is open: %v, want %v", open, want)
 		}
 	}
+	check(one, 1)
+	early := connect(one)
+	oneReady.Store(false)
+	check(one, 1)
+	if ready, _ := one.state(); ready {
+		t.Error("new connections go to a backend whose check failed")
+	}
+	check(one, 5)
+	open(early, true) // there is no better one
+	twoReady.Store(true)
+	check(two, 1)
+	check(one, 1)
+	open(early, false)
+	late := connect(one)
+	check(one, 1)
+	open(late, false)
+	oneReady.Store(true)
+	check(one, 1)
+	oneReady.Store(false)
+	again := connect(one)
+	check(one, 2)
+	open(again, true)
+	check(one, 1)
+	open(again, false)
+}
+
+// readiness is an API server that is ready while ready is true.
+func readiness(t *testing.T, ready *atomic.Bool) *httptest.Server {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ready.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
 }
 
 // TestHealth: /healthz answers while the balancer runs, /readyz while an API server is ready.
@@ -192,7 +229,7 @@ func TestHealth(t *testing.T) {
 	if got := status("/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("/readyz without a ready API server: %d", got)
 	}
-	b.backends[0].set(true, 1)
+	b.backends[0].set(true)
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz: %d", got)
 	}

@@ -19,7 +19,6 @@ type backend struct {
 	ready    bool // as of the last check
 	refusing bool // took no connection since then
 	failures int  // of checks, in a row
-	losses   int  // how often it lost its connections
 	conns    map[net.Conn]struct{}
 }
 
@@ -27,32 +26,26 @@ func newBackend(address string) *backend {
 	return &backend{address: address, conns: map[net.Conn]struct{}{}}
 }
 
-// set takes note of what a check found. A backend whose check fails stands behind others from then on; it loses its
-// connections with the failure that makes threshold in a row.
-func (b *backend) set(ready bool, threshold int) outcome {
+// set takes note of what a check found. A backend whose check fails stands behind others from then on. It tells whether
+// that is news, and how many checks in a row have failed.
+func (b *backend) set(ready bool) (changed bool, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changed := b.ready != ready
-	b.ready, b.refusing = ready, false
-	if ready {
+	changed, b.ready, b.refusing = b.ready != ready, ready, false
+	if b.failures++; ready {
 		b.failures = 0
-		return outcome{changed: changed}
 	}
-	b.failures++
-	if b.failures != threshold {
-		return outcome{changed: changed}
-	}
-	b.losses++
+	return changed, b.failures
+}
+
+// closeConns tells how many connections it closed.
+func (b *backend) closeConns() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for conn := range b.conns {
 		_ = conn.Close()
 	}
-	return outcome{changed: changed, closed: true}
-}
-
-// outcome is what a check changed.
-type outcome struct {
-	changed bool // between ready and not
-	closed  bool // the connections
+	return len(b.conns)
 }
 
 // refuse has the backend stand behind others until the next check.
@@ -68,21 +61,10 @@ func (b *backend) state() (ready bool, conns int) {
 	return b.ready && !b.refusing, len(b.conns)
 }
 
-func (b *backend) lossCount() int {
+func (b *backend) add(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.losses
-}
-
-// add adds a connection, unless the backend lost its connections since it had lost so many.
-func (b *backend) add(conn net.Conn, losses int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.losses != losses {
-		return false
-	}
 	b.conns[conn] = struct{}{}
-	return true
 }
 
 func (b *backend) remove(conn net.Conn) {
@@ -122,17 +104,13 @@ func (b *Balancer) forward(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	dialer := net.Dialer{Timeout: b.config.Timeout}
 	for _, to := range b.candidates() {
-		losses := to.lossCount()
 		server, err := dialer.DialContext(ctx, "tcp", to.address)
 		if err != nil {
 			to.refuse()
 			klog.FromContext(ctx).V(2).Info("API server takes no connection", "backend", to.address, "err", err)
 			continue
 		}
-		if !to.add(server, losses) {
-			_ = server.Close()
-			continue
-		}
+		to.add(server)
 		pass(ctx, client, server)
 		to.remove(server)
 		return

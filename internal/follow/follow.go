@@ -18,7 +18,8 @@ import (
 const (
 	// Every is how often files are looked at.
 	Every = time.Second
-	// Retry is after how long content that could not be used is tried again, for what it needs may have come meanwhile.
+	// Retry is after how long content that could not be used is tried again, for what it needs may have come meanwhile,
+	// and after how long files are read again whose sizes and times say that they are the same.
 	Retry = time.Minute
 )
 
@@ -35,7 +36,7 @@ type Files struct {
 	retryAt   time.Time
 
 	infos   []os.FileInfo // before the last read; nil for a file that could not be looked up
-	settled bool          // infos were the same at two looks, and the contents were those applied
+	settled time.Time     // until when files of the same infos need not be read; zero if they changed lately
 }
 
 type sum [sha256.Size]byte
@@ -88,31 +89,33 @@ func (f *Files) Run(ctx context.Context, clk clock.WithTicker) error {
 }
 
 // look applies what is new. A failure is reported once and retried periodically, unless it is permanent. Files whose
-// sizes and times stay the same are not read.
+// sizes and times stay the same are seldom read.
 func (f *Files) look(ctx context.Context, now time.Time) error {
 	infos := f.stat()
 	same := slices.EqualFunc(infos, f.infos, sameFile)
-	if same && f.settled {
+	if same && now.Before(f.settled) {
 		return nil
 	}
-	f.infos, f.settled = infos, false
-	contents, sum, err := f.read()
-	if err == nil && sum == f.applied {
-		f.failed = [sha256.Size]byte{}
-		f.settled = same // after the first read, a write may have come that the file's time does not tell of
+	f.infos, f.settled = infos, time.Time{}
+	contents, read, err := f.read()
+	if err == nil && read == f.applied {
+		f.failed = sum{}
+		if same { // after the first read, a write may have come that the file's time does not tell of
+			f.settled = now.Add(Retry)
+		}
 		return nil
 	}
-	if sum == f.failed && (f.permanent || now.Before(f.retryAt)) {
+	if read == f.failed && (f.permanent || now.Before(f.retryAt)) {
 		return nil
 	}
 	if err == nil {
 		if err = f.apply(ctx, contents); err == nil {
 			klog.FromContext(ctx).Info("Read again", "files", f.paths)
-			f.applied = sum
+			f.applied, f.failed = read, sum{}
 			return nil
 		}
 	}
-	f.failed, f.permanent, f.retryAt = sum, IsPermanent(err), now.Add(Retry)
+	f.failed, f.permanent, f.retryAt = read, IsPermanent(err), now.Add(Retry)
 	if f.Failed != nil {
 		f.Failed()
 	}

@@ -92,9 +92,10 @@ func TestSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	now := began
 	look := func(want string) {
 		t.Helper()
-		if err := f.look(t.Context(), began); err != nil || seen != want {
+		if err := f.look(t.Context(), now); err != nil || seen != want {
 			t.Errorf("%q, %v; want %q", seen, err, want)
 		}
 	}
@@ -105,6 +106,8 @@ func TestSettled(t *testing.T) {
 	look("b")
 	put("c", began)
 	look("b") // not read
+	now = now.Add(Retry)
+	look("c") // copied over in place, with the time of before
 	put("d", began.Add(time.Second))
 	look("d")
 	put("longer", began.Add(time.Second))
@@ -114,6 +117,38 @@ func TestSettled(t *testing.T) {
 	}
 	if err := f.look(t.Context(), began); err == nil {
 		t.Error("a file that is gone is not missed")
+	}
+}
+
+// What failed once is tried, and told of, when it comes back after other content.
+func TestFailsAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "good")
+	broken := errors.New("broken")
+	var seen string
+	f, err := New(func(_ context.Context, contents [][]byte) error {
+		if string(contents[0]) == "bad" {
+			return broken
+		}
+		seen = string(contents[0])
+		return nil
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures, now := 0, time.Now()
+	f.Failed = func() { failures++ }
+	for i, step := range []struct {
+		content  string
+		err      error
+		seen     string
+		failures int
+	}{{"bad", broken, "good", 1}, {"better", nil, "better", 1}, {"bad", broken, "better", 2}} {
+		write(t, path, step.content)
+		now = now.Add(Every)
+		if err := f.look(t.Context(), now); !errors.Is(err, step.err) || seen != step.seen || failures != step.failures {
+			t.Errorf("%d: %v, %q is used, %d failures; want %+v", i, err, seen, failures, step)
+		}
 	}
 }
 

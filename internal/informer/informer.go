@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -219,18 +220,30 @@ func (h *handler) enqueue(e event) {
 
 // deliver calls the handler until there are no events for it.
 func (h *handler) deliver() {
+	for e := h.next(); e != nil; e = h.next() {
+		h.call(e)
+	}
+}
+
+// next is nil if there is no event: deliver ends then.
+func (h *handler) next() event {
 	h.informer.mu.Lock()
 	defer h.informer.mu.Unlock()
-	for len(h.pending) > 0 {
-		next := h.pending[0]
-		if h.pending = h.pending[1:]; len(h.pending) == 0 {
-			h.pending = nil
-		}
-		h.informer.mu.Unlock()
-		next(h.to)
-		h.informer.mu.Lock()
+	if len(h.pending) == 0 {
+		h.delivering = false
+		return nil
 	}
-	h.delivering = false
+	next := h.pending[0]
+	if h.pending = h.pending[1:]; len(h.pending) == 0 {
+		h.pending = nil
+	}
+	return next
+}
+
+// call calls the handler. One that panics ends the process, or, as with client-go's (runtime.ReallyCrash), that call.
+func (h *handler) call(e event) {
+	defer utilruntime.HandleCrashWithContext(context.Background())
+	e(h.to)
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -28,18 +28,23 @@ func (s store) Delete(obj any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, exists, err := s.indexer.Get(obj); err != nil || !exists {
+	_, exists, err := s.indexer.Get(obj)
+	if err != nil {
 		return err
 	}
-	if err := s.indexer.Delete(obj); err != nil {
+	if err := s.indexer.Delete(obj); err != nil { // of what is not there too: it has a version
 		return err
+	}
+	if !exists {
+		return nil
 	}
 	s.distribute(func(to cache.ResourceEventHandler) { to.OnDelete(obj) })
 	return nil
 }
 
-// Replace tells of objects that are not in the list as of such whose deletion was missed.
-func (s store) Replace(list []any, _ string) error {
+// Replace tells of objects that are not in the list as of such whose deletion was missed. Readers find all objects of
+// before or all of the list.
+func (s store) Replace(list []any, version string) error {
 	objects, keys := make([]any, len(list)), sets.New[string]()
 	for i := range list {
 		obj, err := s.transformed(list[i])
@@ -55,24 +60,15 @@ func (s store) Replace(list []any, _ string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, key := range s.indexer.ListKeys() {
-		if keys.Has(key) {
-			continue
-		}
-		last, _, err := s.indexer.GetByKey(key)
-		if err != nil {
-			return err
-		}
-		gone := cache.DeletedFinalStateUnknown{Key: key, Obj: last}
-		if err := s.indexer.Delete(gone); err != nil {
-			return err
-		}
-		s.distribute(func(to cache.ResourceEventHandler) { to.OnDelete(gone) })
+	events, err := s.changes(objects, keys)
+	if err != nil {
+		return err
 	}
-	for _, obj := range objects {
-		if err := s.put(obj); err != nil {
-			return err
-		}
+	if err := s.indexer.Replace(objects, version); err != nil {
+		return err
+	}
+	for _, e := range events {
+		s.distribute(e)
 	}
 	if !s.HasSynced() {
 		close(s.synced)
@@ -80,6 +76,47 @@ func (s store) Replace(list []any, _ string) error {
 			h.enqueue(h.sync)
 		}
 	}
+	return nil
+}
+
+// changes are the events of a list of all objects, which have these keys. It is called with the lock held.
+func (s store) changes(objects []any, keys sets.Set[string]) ([]event, error) {
+	events := make([]event, 0, len(objects))
+	for _, key := range s.indexer.ListKeys() {
+		if keys.Has(key) {
+			continue
+		}
+		last, _, err := s.indexer.GetByKey(key)
+		if err != nil {
+			return nil, err
+		}
+		gone := cache.DeletedFinalStateUnknown{Key: key, Obj: last}
+		events = append(events, func(to cache.ResourceEventHandler) { to.OnDelete(gone) })
+	}
+	for _, obj := range objects {
+		old, exists, err := s.indexer.Get(obj)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, s.change(old, obj, exists))
+	}
+	return events, nil
+}
+
+// change is the event of an object that is new, or that takes the place of an old one.
+func (s store) change(old, obj any, exists bool) event {
+	if exists {
+		return func(to cache.ResourceEventHandler) { to.OnUpdate(old, obj) }
+	}
+	initial := !s.HasSynced()
+	return func(to cache.ResourceEventHandler) { to.OnAdd(obj, initial) }
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s store) Bookmark(version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.indexer.Bookmark(version)
 	return nil
 }
 
@@ -101,12 +138,7 @@ func (s store) put(obj any) error {
 	if err := s.indexer.Update(obj); err != nil {
 		return err
 	}
-	if exists {
-		s.distribute(func(to cache.ResourceEventHandler) { to.OnUpdate(old, obj) })
-		return nil
-	}
-	initial := !s.HasSynced()
-	s.distribute(func(to cache.ResourceEventHandler) { to.OnAdd(obj, initial) })
+	s.distribute(s.change(old, obj, exists))
 	return nil
 }
 

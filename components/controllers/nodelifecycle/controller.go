@@ -233,7 +233,7 @@ func (c *Controller) anyWaiting() bool {
 
 // evict taints waiting nodes as fast as the rates of their zones allow.
 func (c *Controller) evict(ctx context.Context) {
-	for _, name := range c.due() {
+	for name, from := range c.due() {
 		node, err := c.nodes.Get(name)
 		if err != nil {
 			continue
@@ -249,21 +249,22 @@ func (c *Controller) evict(ctx context.Context) {
 		}
 		klog.FromContext(ctx).Info("Evicting the pods of a node", "node", name, "taint", add.Key)
 		if err := nodes.Patch(ctx, c.env.Client, node, taints, nil); err != nil {
-			c.giveBack(zoneOf(node))
-			c.loop.Add(name) // decide again
+			c.giveBack(from)
+			c.loop.AddAfter(name, evictionPeriod) // decide again
 			continue
 		}
 		c.metrics.evictions.WithLabelValues(zoneLabel(node)).Inc()
 	}
 }
 
-func (c *Controller) due() []string {
+// due takes a token for each node that may be tainted now, and tells from where.
+func (c *Controller) due() map[string]*bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.blind || c.zones == nil {
 		return nil
 	}
-	var due []string
+	due := map[string]*bucket{}
 	for name := range c.waiting {
 		node, err := c.nodes.Get(name)
 		if err != nil {
@@ -273,17 +274,18 @@ func (c *Controller) due() []string {
 		if c.buckets[zone] == nil {
 			c.buckets[zone] = &bucket{}
 		}
-		if c.buckets[zone].take(c.rates.of(c.zones[zone]), c.env.Clock.Now()) {
+		from := c.buckets[zone]
+		if from.take(c.rates.of(c.zones[zone]), c.env.Clock.Now()) {
 			delete(c.waiting, name)
-			due = append(due, name)
+			due[name] = from
 		}
 	}
 	return due
 }
 
 // giveBack returns the rate limiter token of a node that could not be tainted.
-func (c *Controller) giveBack(zone string) {
+func (c *Controller) giveBack(to *bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.buckets[zone].tokens++
+	to.tokens++
 }
