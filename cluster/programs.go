@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -143,7 +145,24 @@ func parse(name string, addFlags func(*pflag.FlagSet), args []string) error {
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	addFlags(fs)
 	fs.Int("v", 0, "Verbosity of the log; the back end has seen to it.")
-	return fs.Parse(args)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return notAFlag(name, fs, fs.Arg(0))
+	}
+	return nil
+}
+
+// notAFlag returns the error of an argument that is neither a flag nor the value of one.
+func notAFlag(component string, fs *pflag.FlagSet, word string) error {
+	hint := "arguments are flags, such as --v=4"
+	if flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "="); flag != "" && fs.Lookup(flag) != nil {
+		hint = "did you mean --" + strings.TrimLeft(word, "-") + "?"
+	} else if word == "true" || word == "false" {
+		hint = "the value of a switch follows an equals sign: --FLAG=" + word
+	}
+	return fmt.Errorf("%s: argument %q is no flag; %s", component, word, hint)
 }
 
 // clocks are those of the components. They show the same time; a clock that tests move treats their timers differently.
