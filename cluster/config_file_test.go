@@ -134,6 +134,20 @@ func TestConfigMistakes(t *testing.T) {
 			t.Errorf("%q:\n%v\nwant %s", content, err, want)
 		}
 	}
+	for content, want := range map[string]string{
+		"faults:\n  rules:\n  - fault: {status: 1}": ":5: faults.rules[0].fault.status: 1 is no",
+		"faults: plan.yaml":                         "/plan.yaml:2: rules[0].fault.status: 1 is no",
+	} {
+		file := written(t, head+content)
+		plan := filepath.Join(filepath.Dir(file), "plan.yaml")
+		if err := os.WriteFile(plan, []byte("rules:\n- fault: {status: 1}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadConfig(file); err == nil || strings.Count(err.Error(), "\n") > 0 ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want one line with %q:\n%v", content, want, err)
+		}
+	}
 	_, err := LoadConfig(written(t, head+"nodes: -1\nname: A_B\n"))
 	if err == nil || !slices.Equal([]bool{strings.Contains(err.Error(), "at least 0"), strings.Contains(err.Error(),
 		"A_B")},

@@ -182,7 +182,7 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 	}
 	plan, bad := s.Faults.read(dir, "faults", d)
 	errs = append(errs, bad...)
-	add(plan != nil, "faults", func() Option { return WithFaults(*plan) })
+	add(plan != nil && len(bad) == 0, "faults", func() Option { return WithFaults(*plan) })
 	if s.Kubeconfig != nil {
 		s.Kubeconfig.File = within(dir, s.Kubeconfig.File)
 		if s.Kubeconfig.File != "" && !s.Kubeconfig.Merge {
