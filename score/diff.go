@@ -36,6 +36,10 @@ type change struct {
 // unobserved are fields of metadata that change with each write, or tell what entries have elsewhere.
 var unobserved = map[string]bool{"managedFields": true, "resourceVersion": true}
 
+// typeFields are absent in the items of a list and present in the objects of a watch. Neither changes in an object: both
+// are those of the resource.
+var typeFields = map[string]bool{"apiVersion": true, "kind": true}
+
 // diff returns the leaves in which two objects differ, in the order of their paths.
 func diff(before, after map[string]any) []change {
 	var out []change
@@ -52,7 +56,7 @@ func diffMaps(path []step, before, after map[string]any, out *[]change) {
 	}
 	inMetadata := len(path) == 1 && path[0].field == "metadata"
 	for _, name := range names {
-		if inMetadata && unobserved[name] {
+		if inMetadata && unobserved[name] || len(path) == 0 && typeFields[name] {
 			continue
 		}
 		diffValues(append(slices.Clip(path), step{field: name}), before[name], after[name], out)

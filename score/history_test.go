@@ -95,6 +95,35 @@ func TestListAfterALostWatch(t *testing.T) {
 	}
 }
 
+// TestTypeFieldsAreNoChange: the items of a list have no apiVersion and kind, the objects of a watch have them. An
+// update tells neither, whichever of the two comes first.
+func TestTypeFieldsAreNoChange(t *testing.T) {
+	item := func(version int, more string) json.RawMessage {
+		return json.RawMessage(strings.Replace(string(podText("a", "1", version, 0, more)), `"apiVersion":"v1","kind":"Pod",`,
+			"", 1))
+	}
+	h := newHistory(begun)
+	entries, err := h.listed(pods, []json.RawMessage{item(1, "")}, false)
+	if err != nil || entries != nil {
+		t.Fatalf("%v, %v", entries, err)
+	}
+	expect := func(entries []Entry, err error, want string) {
+		t.Helper()
+		if err != nil || len(entries) != 1 || fmt.Sprint(entries[0].Fields) != want || entries[0].MoreFields != 0 {
+			t.Errorf("%+v, %v; want one entry with %s", entries, err, want)
+		}
+		if len(entries) == 1 && (entries[0].Object.Kind != "Pod" || entries[0].writers() != "me") {
+			t.Errorf("it is about %v, by %s", entries[0].Object, entries[0].writers())
+		}
+	}
+	entries, err = h.seen(pods, "MODIFIED", podText("a", "1", 2, 0, `,"spec":{"x":1}`))
+	expect(entries, err, "[{spec.x  1}]")
+	entries, err = h.listed(pods, []json.RawMessage{item(3, `,"spec":{"x":2}`)}, false) // after a lost watch
+	expect(entries, err, "[{spec.x 1 2}]")
+	entries, err = h.seen(pods, "MODIFIED", podText("a", "1", 4, 0, `,"spec":{"x":3}`))
+	expect(entries, err, "[{spec.x 2 3}]")
+}
+
 func TestResourceThatComesLater(t *testing.T) {
 	h := newHistory(begun)
 	entries, err := h.listed(pods, []json.RawMessage{podText("old", "1", 1, time.Hour, ""), podText("new", "2", 2, 0,
