@@ -95,6 +95,7 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		a.faults(), a.score(), a.watch(), a.assets(), a.conformance(), a.matrix(), a.report(), a.bench(),
 		a.version())
 	a.addCompletion(root)
+	tellContainers(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	return root
 }

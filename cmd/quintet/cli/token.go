@@ -246,7 +246,7 @@ func (f *joinFlags) options(given func(flag string) bool) (cluster.JoinOptions, 
 }
 
 func (a *app) printJoinCommand(cmd *cobra.Command, o cluster.JoinOptions, output string) error {
-	c, err := a.open(cmd)
+	c, err := a.openFor(cmd.Context(), "join-command")
 	if err != nil {
 		return err
 	}

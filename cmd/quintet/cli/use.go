@@ -132,19 +132,6 @@ func (a *app) logs() *cobra.Command {
 	return cmd
 }
 
-// open takes hold of the chosen cluster of containers.
-func (a *app) open(cmd *cobra.Command) (*cluster.Cluster, error) {
-	c, err := a.choose(cmd.Context())
-	if err != nil {
-		return nil, err
-	}
-	if c.inProcess != nil {
-		return nil, fmt.Errorf("%s needs containers, and cluster %s is a process; its libraries log to %s", cmd.Name(),
-			c.name, a.state.log(c.name))
-	}
-	return cluster.Open(cmd.Context(), c.name)
-}
-
 func (a *app) kubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl ...",
