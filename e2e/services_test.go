@@ -3,7 +3,9 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,15 +107,19 @@ func TestServicesSurviveTheirProxy(t *testing.T) {
 	expectReload("web")
 }
 
-// unusedPort is a TCP port of this machine that nothing listens on.
+// unusedPort is a TCP port of this machine that nothing listens on. It is below those that Linux gives to connections
+// and to listeners that ask for any (ip_local_port_range), which others get meanwhile.
 func unusedPort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 10000 + rand.N(20000)
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // Programs in pods, clients outside and their watches go on whichever API server is lost.
