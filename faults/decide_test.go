@@ -209,3 +209,18 @@ func TestShrink(t *testing.T) {
 		}
 	}
 }
+
+// TestShrinkBlamesNoRule: what fails without any rule needs none, also of a plan that has a single one.
+func TestShrinkBlamesNoRule(t *testing.T) {
+	whole := Plan{Seed: 3, Rules: []Rule{{Fault: Fault{Status: 500}}, {Fault: Fault{Status: 409}}}}
+	for ; len(whole.Rules) > 0; whole.Rules = whole.Rules[1:] {
+		calls := 0
+		got := Shrink(whole, func(Plan) bool {
+			calls++
+			return true
+		})
+		if len(got.Rules) > 0 || got.Seed != 3 || calls != 1 {
+			t.Errorf("of %d rules, after %d calls: %+v", len(whole.Rules), calls, got)
+		}
+	}
+}

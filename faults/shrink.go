@@ -2,15 +2,19 @@ package faults
 
 import "slices"
 
-// Shrink finds a minimal list of rules with which fails still holds: without any one of them it doesn't. fails is
-// called with plans of the same seed, many times, and should be deterministic; it is not called with the whole plan.
-// Rules are named first, so that each decides as it did in the whole plan.
+// Shrink finds a minimal list of rules with which fails still holds: without any one of them it doesn't. The list is
+// empty if fails holds without rules, which Shrink tries first: no rule is to blame then. fails is called with plans of
+// the same seed, many times, and should be deterministic; it is not called with the whole plan, for which the caller
+// checks that fails holds. Rules are named first, so that each decides as it did in the whole plan.
 func Shrink(plan Plan, fails func(Plan) bool) Plan {
 	rules := slices.Clone(plan.Rules)
 	for i := range rules {
 		rules[i].Name = rules[i].name(i)
 	}
 	with := func(rules []Rule) Plan { return Plan{Seed: plan.Seed, Rules: rules} }
+	if fails(with(nil)) {
+		return with(nil)
+	}
 	// Halves first, then single rules (delta debugging).
 	for size := (len(rules) + 1) / 2; size >= 1 && len(rules) > 1; {
 		removed := false

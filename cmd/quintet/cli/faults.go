@@ -45,7 +45,7 @@ so that the same seed disturbs the same requests whatever the timing. A plan is 
   - match: {verbs: [watch]} #    cut: true, stall: 2s, duplicate: true
     fault: {cut: true, after: 5, spread: 20}
 
-The exit code is the command's.`,
+The exit code is the command's. With --shrink, the command runs many times, and has to succeed without faults.`,
 		Example: `  quintet faults plan.yaml -- go test ./controllers
   quintet faults plan.yaml --seed 8 --log injected.json -- ./my-operator
   quintet faults plan.yaml --shrink -- go test ./controllers   # the fewest rules with which it still fails`,
@@ -156,11 +156,16 @@ func kubeconfigOf(c *rest.Config) clientcmdapi.Config {
 		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}}}
 }
 
-// shrinkFaults prints the plan with the fewest rules with which a command fails.
+// shrinkFaults prints the plan with the fewest rules with which a command fails. A command that fails without any is an
+// error, as is one that does not fail by the whole plan.
 func (a *app) shrinkFaults(ctx context.Context, f faultFlags, plan faults.Plan, config *rest.Config,
 	command []string) error {
 	fails := func(p faults.Plan) bool {
-		fmt.Fprintf(a.err, "quintet faults: trying %d of %d rules\n", len(p.Rules), len(plan.Rules))
+		if len(p.Rules) == 0 {
+			fmt.Fprintln(a.err, "quintet faults: trying without faults")
+		} else {
+			fmt.Fprintf(a.err, "quintet faults: trying %d of %d rules\n", len(p.Rules), len(plan.Rules))
+		}
 		return ctx.Err() == nil && a.runDisturbed(ctx, f, p, config, command) != nil
 	}
 	if !fails(plan) {
@@ -169,6 +174,9 @@ func (a *app) shrinkFaults(ctx context.Context, f faultFlags, plan faults.Plan, 
 	least := faults.Shrink(plan, fails)
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if len(least.Rules) == 0 {
+		return errors.New("the command fails without any fault; there is nothing to shrink")
 	}
 	text, err := yaml.Marshal(least)
 	if err != nil {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,6 +45,35 @@ func TestRunDisturbed(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestShrinkFaults: the command runs by the whole plan first and without faults next. One that fails then, too, is an
+// error and blames no rule.
+func TestShrinkFaults(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	plan := faults.Plan{Seed: 9, Rules: []faults.Rule{{Name: "first", Fault: faults.Fault{Status: 503}},
+		{Name: "second", Fault: faults.Fault{Status: 409}}}}
+	const shrunk = "rules:\n- fault:\n    status: 409\n  match: {}\n  name: second\nseed: 9\n"
+	for name, c := range map[string]struct{ command, out, err string }{
+		"by a fault":       {`echo >>$RUNS; test $(wc -l <$RUNS) = 2`, shrunk, ""},
+		"without faults":   {"exit 3", "", "the command fails without any fault; there is nothing to shrink"},
+		"not by this plan": {"exit 0", "", "the command does not fail by this plan and seed: nothing to shrink"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("RUNS", filepath.Join(t.TempDir(), "runs"))
+			var out, notes bytes.Buffer
+			a := &app{out: &out, err: &notes}
+			err := a.shrinkFaults(t.Context(), faultFlags{user: "me"}, plan, &rest.Config{Host: server.URL},
+				[]string{"sh", "-c", c.command})
+			if got := fmt.Sprint(err); got != cmp.Or(c.err, "<nil>") {
+				t.Errorf("the error is %s", got)
+			}
+			if out.String() != c.out {
+				t.Errorf("the plan is\n%s\nafter\n%s", out.String(), notes.String())
+			}
+		})
 	}
 }
 
