@@ -167,6 +167,11 @@ func TestClaims(t *testing.T) {
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), Provisioner: "example.com/disk"}
 	byDefault := standard
 	byDefault.Annotations = map[string]string{isDefaultClass: "true"}
+	created := standard
+	created.CreationTimestamp = metav1.NewTime(now.Add(time.Second))
+	failed := func(message string) []corev1.Event {
+		return []corev1.Event{event(apiUID("c"), "ProvisioningFailed", message)}
+	}
 	phase := func(c *corev1.PersistentVolumeClaim, p corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c.Status.Phase = p
 		return c
@@ -193,9 +198,21 @@ func TestClaims(t *testing.T) {
 			[]string{"Pending", "WaitForFirstConsumer"}},
 		"no provisioner": {chosen, Snapshot{Classes: []storagev1.StorageClass{byDefault}},
 			[]string{"Pending", "WaitsForProvisioner"}},
-		"provisioner fails": {claim("c", ptr.To("standard")), Snapshot{
-			Events: []corev1.Event{event(apiUID("c"), "ProvisioningFailed", "disk full")}},
-			[]string{"Pending", "ProvisioningFailed"}},
+		"provisioner fails": {claim("c", ptr.To("standard")), Snapshot{Classes: []storagev1.StorageClass{standard},
+			Events: failed("disk full")}, []string{"Pending", "ProvisioningFailed"}},
+		"provisioner failed for want of the class": {claim("c", ptr.To("fast")), Snapshot{
+			Classes: []storagev1.StorageClass{standard}, Events: failed(`storageclass.storage.k8s.io "fast" not found`)},
+			[]string{"Pending", "ClassMissing"}},
+		"class of a failed claim is deleted": {claim("c", ptr.To("fast")), Snapshot{Events: failed("disk full")},
+			[]string{"Pending", "ClassMissing"}},
+		"class came later": {claim("c", ptr.To("standard")), Snapshot{Classes: []storagev1.StorageClass{standard},
+			Events: failed(`storageclass.storage.k8s.io "standard" not found`)}, []string{"Pending", "WaitForFirstConsumer"}},
+		"class is newer than the failure": {chosen, Snapshot{Classes: []storagev1.StorageClass{created},
+			Events: failed("disk full")}, []string{"Pending", "WaitsForProvisioner"}},
+		"class unreadable, provisioner fails": {claim("c", ptr.To("fast")), Snapshot{Events: failed("disk full"),
+			Unknown: map[string]error{"StorageClass": errTest}}, []string{"Pending", "ProvisioningFailed"}},
+		"volume does not fit, without a class": {claim("c", ptr.To("fast")), Snapshot{
+			Events: []corev1.Event{event(apiUID("c"), "VolumeMismatch", "too small")}}, []string{"Pending", "VolumeMismatch"}},
 		"resize": {grown, Snapshot{}, []string{"Pending", "FileSystemResizePending"}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, Explain(c.claim, c.around), c.want...) })

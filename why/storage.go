@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +12,7 @@ import (
 const (
 	isDefaultClass     = "storageclass.kubernetes.io/is-default-class"
 	betaIsDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
+	provisioningFailed = "ProvisioningFailed" // reason of the events of the volume controller and of provisioners
 )
 
 func (s *Snapshot) persistentVolumeClaim(c *corev1.PersistentVolumeClaim) (State, []Cause) {
@@ -21,10 +23,14 @@ func (s *Snapshot) persistentVolumeClaim(c *corev1.PersistentVolumeClaim) (State
 		return Failed, []Cause{{Reason: "ClaimLost",
 			Message: fmt.Sprintf("Its PersistentVolume %s does not exist any more, and with it its data.", c.Spec.VolumeName)}}
 	}
-	if e := s.lastEvent(c.UID, "ProvisioningFailed", "VolumeMismatch", "ClaimMisbound"); e != nil {
-		return Pending, []Cause{{Reason: e.Reason, Message: e.Message, Help: "See the log of the provisioner."}}
-	}
 	name := ptr.Deref(c.Spec.StorageClassName, c.Annotations[corev1.BetaStorageClassAnnotation])
+	if e := s.lastEvent(c.UID, provisioningFailed, "VolumeMismatch", "ClaimMisbound"); e != nil && s.holds(e, name) {
+		cause := Cause{Reason: e.Reason, Message: e.Message}
+		if e.Reason == provisioningFailed {
+			cause.Help = "See the log of the provisioner."
+		}
+		return Pending, []Cause{cause}
+	}
 	if name == "" {
 		if c.Spec.StorageClassName == nil && s.known("StorageClass") && s.defaultClass() == nil {
 			return Pending, []Cause{{Reason: "NoDefaultClass",
@@ -51,6 +57,20 @@ func (s *Snapshot) persistentVolumeClaim(c *corev1.PersistentVolumeClaim) (State
 	return Pending, []Cause{{Reason: "WaitsForProvisioner",
 		Message: fmt.Sprintf("The provisioner %s has not yet created a volume.", class.Provisioner),
 		Help:    "See whether the provisioner runs, and its log."}}
+}
+
+// holds tells whether an event of a claim of a class can still be true. Provisioning that failed for want of the class,
+// or before the class was created, says nothing once there is one, and without a class its absence says more.
+func (s *Snapshot) holds(e *corev1.Event, className string) bool {
+	if e.Reason != provisioningFailed || className == "" {
+		return true
+	}
+	class := s.class(className)
+	if class == nil {
+		return !s.known("StorageClass")
+	}
+	return !at(e).Before(class.CreationTimestamp.Time) &&
+		!strings.Contains(e.Message, fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
 }
 
 func resizing(c *corev1.PersistentVolumeClaim) (State, []Cause) {
