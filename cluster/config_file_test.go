@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -83,6 +84,42 @@ func TestConfigInProcess(t *testing.T) {
 	}
 }
 
+// TestConfigOptions: fields that the example leaves out mean what their options do.
+func TestConfigOptions(t *testing.T) {
+	const head = "apiVersion: quintet.dev/v1\nkind: Cluster\n"
+	for content, want := range map[string]Option{
+		"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s": WithGracefulNodeShutdown(30*time.Second,
+			10*time.Second),
+		"registryMirrors: [https://mirror.example]":            WithRegistryMirror("https://mirror.example"),
+		"insecureRegistries: ['registry.example:5000']":        WithInsecureRegistry("registry.example:5000"),
+		"registryUser: {name: jane, passwordFile: secret.txt}": WithRegistryUser("jane", "pass"),
+	} {
+		file := written(t, head+content+"\n")
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "secret.txt"), []byte("pass\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := LoadConfig(file)
+		if err != nil {
+			t.Errorf("%s: %v", content, err)
+			continue
+		}
+		got, want := configured(t, loaded.Option()), configured(t, want)
+		got.progress, want.progress = nil, nil
+		got.name = want.name
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v\nwant %+v", content, got, want)
+		}
+	}
+	file := written(t, head+"components: {kube-scheduler: {program: cluster.yaml}}\n")
+	loaded, err := LoadConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if configured(t, loaded.Option()).programs[Scheduler] == nil {
+		t.Error("the scheduler is no program")
+	}
+}
+
 // TestConfigMistakes: each names the line and the field.
 func TestConfigMistakes(t *testing.T) {
 	const head = "apiVersion: quintet.dev/v1\nkind: Cluster\n"
@@ -116,9 +153,18 @@ func TestConfigMistakes(t *testing.T) {
 		head + "crds: [none.yaml]": ":3: crds[0]: CRDs: stat ",
 		head +
 			"imageArchives: [none.tar]": ":3: imageArchives[0]: image archive: stat ",
-		head + "faults: none.yaml":                         ":3: faults: open ",
-		head + "faults: {seeds: 3}":                        ":3: faults.seeds: there is no such field",
-		head + "faults:\n  rules:\n  - fault: {status: 1}": ":5: faults.rules[0].fault.status: 1 is no",
+		head + "shutdownGracePeriod: 30":                       ":3: shutdownGracePeriod: want a string, got the number 30",
+		head + "shutdownGracePeriod: 1ms":                      ":3: shutdownGracePeriod: graceful node shutdown in 1ms",
+		head + "registryMirrors: [a, b]":                       ":3: registryMirrors[0]: registry mirror \"a\"",
+		head + "insecureRegistries: [a, '/']":                  ":3: insecureRegistries[1]: insecure registry \"/\"",
+		head + "registryUser: {name: a}":                       ":3: registryUser: give passwordFile",
+		head + "registryUser: {name: a, password: b}":          ":3: registryUser.password: there is no such field",
+		head + "registryUser: {name: a, passwordFile: none}":   ":3: registryUser.passwordFile: open ",
+		head + "components: {kube-scheduler: {program: none}}": ":3: components.kube-scheduler.program: stat ",
+		head + "components: {kube-scheduler: {program: '.'}}":  ":3: components.kube-scheduler.program: ",
+		head + "faults: none.yaml":                             ":3: faults: open ",
+		head + "faults: {seeds: 3}":                            ":3: faults.seeds: there is no such field",
+		head + "faults:\n  rules:\n  - fault: {status: 1}":     ":5: faults.rules[0].fault.status: 1 is no",
 		head +
 			"kubeconfig: {file: x}": ":3: kubeconfig.file: nothing is merged without merge",
 		head +

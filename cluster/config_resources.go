@@ -36,3 +36,15 @@ func (r resourcesSpec) settings() (settings []setting) {
 	}
 	return settings
 }
+
+// shutdownSettings have nodes end their pods when they are stopped.
+func (s *clusterSpec) shutdownSettings() []setting {
+	total, critical := s.ShutdownGracePeriod.Duration, s.ShutdownGracePeriodCriticalPods.Duration
+	switch {
+	case total != 0:
+		return []setting{{"shutdownGracePeriod", WithGracefulNodeShutdown(total, critical)}}
+	case critical != 0:
+		return []setting{{"shutdownGracePeriodCriticalPods", WithGracefulNodeShutdown(total, critical)}}
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/faults"
 	"quintet.dev/quintet/internal/strictyaml"
@@ -17,17 +18,21 @@ import (
 
 // clusterSpec is the content of a configuration file.
 type clusterSpec struct {
-	APIVersion         string                      `json:"apiVersion"`
-	Kind               string                      `json:"kind"`
-	Name               string                      `json:"name"`
-	InProcess          bool                        `json:"inProcess"`
-	Store              Store                       `json:"store"`
-	IPFamily           IPFamily                    `json:"ipFamily"`
-	Runtime            Runtime                     `json:"runtime"`
-	Nodes              nodesSpec                   `json:"nodes"`
-	NodeResources      resourcesSpec               `json:"nodeResources"`
-	Overcommit         bool                        `json:"overcommit"`
-	EtcdDisk           amountSpec                  `json:"etcdDisk"`
+	APIVersion    string        `json:"apiVersion"`
+	Kind          string        `json:"kind"`
+	Name          string        `json:"name"`
+	InProcess     bool          `json:"inProcess"`
+	Store         Store         `json:"store"`
+	IPFamily      IPFamily      `json:"ipFamily"`
+	Runtime       Runtime       `json:"runtime"`
+	Nodes         nodesSpec     `json:"nodes"`
+	NodeResources resourcesSpec `json:"nodeResources"`
+	Overcommit    bool          `json:"overcommit"`
+	EtcdDisk      amountSpec    `json:"etcdDisk"`
+
+	ShutdownGracePeriod             metav1.Duration `json:"shutdownGracePeriod"`
+	ShutdownGracePeriodCriticalPods metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
+
 	APIServers         *int                        `json:"apiServers"`
 	EtcdMembers        *int                        `json:"etcdMembers"`
 	Schedulers         *int                        `json:"schedulers"`
@@ -37,6 +42,9 @@ type clusterSpec struct {
 	Without            []Component                 `json:"without"`
 	Images             []string                    `json:"images"`
 	ImageArchives      []string                    `json:"imageArchives"`
+	RegistryUser       *registryUserSpec           `json:"registryUser"`
+	RegistryMirrors    []string                    `json:"registryMirrors"`
+	InsecureRegistries []string                    `json:"insecureRegistries"`
 	Publish            []publishSpec               `json:"publish"`
 	Faults             faultsSpec                  `json:"faults"`
 	CRDs               []string                    `json:"crds"`
@@ -46,9 +54,10 @@ type clusterSpec struct {
 }
 
 type componentSpec struct {
-	Image string     `json:"image"`
-	Args  []string   `json:"args"`
-	Files []fileSpec `json:"files"`
+	Image   string     `json:"image"`
+	Program string     `json:"program"`
+	Args    []string   `json:"args"`
+	Files   []fileSpec `json:"files"`
 }
 
 // fileSpec is one file of a component; its content is there, or in another file.
@@ -151,6 +160,7 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 	settings = append(settings, s.NodeResources.settings()...)
 	add(s.Overcommit, "overcommit", WithOvercommit)
 	add(s.EtcdDisk != 0, "etcdDisk", func() Option { return WithDiskSize(int64(s.EtcdDisk)) })
+	settings = append(settings, s.shutdownSettings()...)
 	add(s.APIServers != nil, "apiServers", func() Option { return WithAPIServers(*s.APIServers) })
 	add(s.EtcdMembers != nil, "etcdMembers", func() Option { return WithEtcdMembers(*s.EtcdMembers) })
 	add(s.Schedulers != nil, "schedulers", func() Option { return WithSchedulers(*s.Schedulers) })
@@ -180,6 +190,8 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 		more, bad := s.Components[name].settings(name, dir, d)
 		settings, errs = append(settings, more...), append(errs, bad...)
 	}
+	more, bad := s.registrySettings(dir, d)
+	settings, errs = append(settings, more...), append(errs, bad...)
 	plan, bad := s.Faults.read(dir, "faults", d)
 	errs = append(errs, bad...)
 	add(plan != nil && len(bad) == 0, "faults", func() Option { return WithFaults(*plan) })
@@ -200,6 +212,15 @@ func (c componentSpec) settings(name Component, dir string, d *strictyaml.Decode
 	}
 	if c.Image != "" {
 		settings = append(settings, setting{path + ".image", WithImage(name, c.Image)})
+	}
+	if c.Program != "" {
+		file := within(dir, c.Program)
+		if info, err := os.Stat(file); err != nil {
+			errs = append(errs, d.At(path+".program", err))
+		} else if info.IsDir() {
+			errs = append(errs, d.At(path+".program", fmt.Errorf("%s is a directory", file)))
+		}
+		settings = append(settings, setting{path + ".program", WithProgram(name, ProgramFile(file))})
 	}
 	if len(c.Args) > 0 {
 		settings = append(settings, setting{path + ".args", WithArgs(name, c.Args...)})

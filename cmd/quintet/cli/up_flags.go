@@ -45,7 +45,10 @@ func (a *app) up() *cobra.Command {
 		Long: `Start a cluster and wait until it can run pods.
 
 A cluster of containers keeps running when the command ends; remove it with 'quintet down'. With --in-process the
-cluster is this process: it lives until the command is interrupted.`,
+cluster is this process: it lives until the command is interrupted.
+
+What flags say of the cluster is a field of the file of --config, too. --from, --retain and --timeout are about the
+start, and have no field.`,
 		Example: `  quintet up                                     # one node, named quintet
   quintet up --name b --nodes 3                  # a second one beside it
   quintet up --image kube-scheduler=mine:dev     # one component swapped
@@ -62,7 +65,7 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --nodes 2 --node-cpus 1 --node-memory 2Gi   # what each node has
   quintet up --runtime cri                       # pods on containerd, by CRI and CNI
   quintet up --faults plan.yaml                  # disturb requests, see quintet faults
-  quintet up --config cluster.yaml               # all of it, and single nodes, in a file
+  quintet up --config cluster.yaml               # what describes the cluster in a file, single nodes too
   quintet up --manifest app.yaml --wait          # with these objects, ready
   quintet up --name b --from prepared.tar        # with the objects and users of quintet snapshot
   quintet up --kubeconfig-merge                  # for any kubectl, until it is down
