@@ -2,6 +2,7 @@ package why
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,11 +242,25 @@ func TestServices(t *testing.T) {
 	expect(t, Explain(of(nil), Snapshot{Pods: []corev1.Pod{*runningPod("a")}}),
 		"Pending", "NoEndpoints", "  TargetPortMissing")
 	expect(t, Explain(of(nil), Snapshot{}), "Pending", "NoEndpoints", "  NoPods")
-	expect(t, Explain(of(func(s *corev1.Service) { s.Spec.Selector = nil }), Snapshot{}),
-		"Pending", "NoEndpoints", "  NoSelector")
+	byHand := of(func(s *corev1.Service) { s.Spec.Selector = nil })
+	expect(t, Explain(byHand, Snapshot{Slices: slice(true)}), "Ready")
+	expect(t, Explain(byHand, Snapshot{}), "Pending", "NoEndpoints", "  NoSelector")
+	expect(t, Explain(byHand, Snapshot{Slices: slice(false)}), "Pending", "NoEndpoints", "  EndpointsNotReady")
 	expect(t, Explain(of(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }), Snapshot{}), "Ready")
 	expect(t, Explain(of(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }),
 		Snapshot{Slices: slice(true)}), "Pending", "NoLoadBalancer")
+}
+
+// TestServiceOfAPIServers: API servers write the endpoints of default/kubernetes, and no selector helps it.
+func TestServiceOfAPIServers(t *testing.T) {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}
+	a := Explain(svc, Snapshot{})
+	expect(t, a, "Pending", "NoEndpoints", "  NotReported")
+	if text := a.String(); strings.Contains(text, "selector") || !strings.Contains(text, "API servers write") {
+		t.Errorf("it says\n%s", text)
+	}
+	svc.Namespace = "ns"
+	expect(t, Explain(svc, Snapshot{}), "Pending", "NoEndpoints", "  NoSelector")
 }
 
 func TestTerminating(t *testing.T) {

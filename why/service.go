@@ -54,8 +54,7 @@ func (s *Snapshot) hasEndpoints(svc *corev1.Service) bool {
 func (s *Snapshot) noEndpoints(svc *corev1.Service) Cause {
 	cause := Cause{Reason: "NoEndpoints", Message: "No endpoint of it is ready."}
 	if len(svc.Spec.Selector) == 0 {
-		cause.Causes = []Cause{{Reason: "NoSelector", Message: "It has no selector, so that no controller makes endpoints.",
-			Help: "Set spec.selector, or create EndpointSlices with the label " + discoveryv1.LabelServiceName + "."}}
+		cause.Causes = []Cause{s.noSelector(svc)}
 		return cause
 	}
 	selector := labels.SelectorFromSet(svc.Spec.Selector)
@@ -83,6 +82,25 @@ func (s *Snapshot) noEndpoints(svc *corev1.Service) Cause {
 			Help: "If that lasts, see whether the controller manager runs."}}
 	}
 	return cause
+}
+
+// noSelector is why a Service without a selector has no endpoint that is ready: the endpoints of default/kubernetes are
+// written by API servers, and those of others by clients.
+func (s *Snapshot) noSelector(svc *corev1.Service) Cause {
+	switch {
+	case slices.ContainsFunc(s.Slices, func(slice discoveryv1.EndpointSlice) bool {
+		return slice.Labels[discoveryv1.LabelServiceName] == svc.Name && len(slice.Endpoints) > 0
+	}):
+		return Cause{Reason: "EndpointsNotReady", Message: "It has no selector, and none of the endpoints that its " +
+			"EndpointSlices name is ready.", Help: "Look at the client that writes its EndpointSlices."}
+	case svc.Namespace == corev1.NamespaceDefault && svc.Name == "kubernetes":
+		return Cause{Reason: "NotReported", Message: "API servers write its endpoints, and have written none: those that " +
+			"listen on a loopback address alone, as in a cluster in process, have no address for pods.",
+			Help: "In other clusters, see --advertise-address and --endpoint-reconciler-type of the API servers, and their logs."}
+	}
+	return Cause{Reason: "NoSelector", Message: "It has no selector, so that no controller writes its endpoints; a client " +
+		"has to, and has not.", Help: fmt.Sprintf("Create an EndpointSlice with the label %s: %s, or set spec.selector.",
+		discoveryv1.LabelServiceName, svc.Name)}
 }
 
 // missingPorts are the names of target ports that no pod has.
