@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -143,6 +144,9 @@ func sections() []section {
 func Run(ctx context.Context, o Options) ([]Measure, error) { return run(ctx, o, sections()) }
 
 func run(ctx context.Context, o Options, sections []section) ([]Measure, error) {
+	if o.Only != nil && !slices.ContainsFunc(sections, func(s section) bool { return o.Only.MatchString(s.name) }) {
+		return nil, fmt.Errorf("only %q: no section has such a name; there are %s", o.Only, namesOf(sections))
+	}
 	var all []Measure
 	var failed []error
 	for _, s := range sections {
@@ -159,6 +163,14 @@ func run(ctx context.Context, o Options, sections []section) ([]Measure, error) 
 		all = append(all, measures...)
 	}
 	return all, errors.Join(append(failed, ctx.Err())...)
+}
+
+func namesOf(sections []section) string {
+	var out []string
+	for _, s := range sections {
+		out = append(out, s.name)
+	}
+	return strings.Join(out, ", ")
 }
 
 // measure returns what the section measured, also beside an error of the other program.

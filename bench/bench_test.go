@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,14 @@ func TestRunGoesOn(t *testing.T) {
 	}
 	if len(measures) != 2 || measures[0].Section != "first" || measures[1].Section != "third" {
 		t.Errorf("measures %+v", measures)
+	}
+}
+
+func TestRunNothing(t *testing.T) {
+	all := []section{{name: "first"}, {name: "second"}}
+	_, err := run(t.Context(), Options{Only: regexp.MustCompile("^third$")}, all)
+	if err == nil || err.Error() != `only "^third$": no section has such a name; there are first, second` {
+		t.Errorf("error %v", err)
 	}
 }
 

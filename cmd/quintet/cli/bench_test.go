@@ -15,6 +15,7 @@ func TestBenchRefuses(t *testing.T) {
 		"--from 1/2 --until 1/4":                   `--until 1/4 comes before --from 1/2`,
 		"--until 1/3":                              `--until "1/3": use one of 1/8, 1/4, 1/2, whole`,
 		"--only (":                                 "--only: ",
+		"--only ^nothing$":                         `only "^nothing$": no section has such a name; there are `,
 		"--nodes 3":                                "--nodes 3: ",
 		"--pods-per-node 500":                      "--pods-per-node 500: ",
 		"--pods 3 --clients 4":                     "--pods must be at least --clients",
