@@ -195,14 +195,22 @@ func (s *clusterSpec) settings(dir string, d *strictyaml.Decoder) (settings []se
 	plan, bad := s.Faults.read(dir, "faults", d)
 	errs = append(errs, bad...)
 	add(plan != nil && len(bad) == 0, "faults", func() Option { return WithFaults(*plan) })
-	if s.Kubeconfig != nil {
-		s.Kubeconfig.File = within(dir, s.Kubeconfig.File)
-		if s.Kubeconfig.File != "" && !s.Kubeconfig.Merge {
-			errs = append(errs, d.At("kubeconfig.file", errors.New("nothing is merged without merge: true")))
-		}
-		add(s.Kubeconfig.Merge, "kubeconfig", func() Option { return WithKubeconfigMerged(s.Kubeconfig.File) })
+	more, bad = s.Kubeconfig.settings(dir, d)
+	return append(settings, more...), append(errs, bad...)
+}
+
+func (k *kubeconfigSpec) settings(dir string, d *strictyaml.Decoder) (settings []setting, errs []error) {
+	if k == nil {
+		return nil, nil
 	}
-	return settings, errs
+	k.File = within(dir, k.File)
+	if k.File != "" && !k.Merge {
+		return nil, []error{d.At("kubeconfig.file", errors.New("nothing is merged without merge: true"))}
+	}
+	if k.Merge {
+		settings = append(settings, setting{"kubeconfig", WithKubeconfigMerged(k.File)})
+	}
+	return settings, nil
 }
 
 func (c componentSpec) settings(name Component, dir string, d *strictyaml.Decoder) (settings []setting, errs []error) {

@@ -69,7 +69,7 @@ func WaitForManifests() Option {
 
 func (c *config) checkManifests() error {
 	if c.waitManifests && len(c.manifests) == 0 {
-		return errors.New("wait for manifests: there are none; add WithManifests")
+		return errors.New("wait for manifests: there are none; add WithManifests (`quintet up --manifest FILE`)")
 	}
 	return nil
 }

@@ -85,10 +85,10 @@ func loadSnapshot(path string) (*Snapshot, error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, notSnapshot(err)
 		}
 		if contents[header.Name], err = io.ReadAll(archive); err != nil {
-			return nil, err
+			return nil, notSnapshot(err)
 		}
 	}
 	s := &Snapshot{ids: &identities{cluster: &certs.Authority{}}}
@@ -96,11 +96,15 @@ func loadSnapshot(path string) (*Snapshot, error) {
 		*content = contents[name]
 	}
 	if s.etcd = contents[snapshotEtcd]; len(s.etcd) == 0 {
-		return nil, errors.New("it is no snapshot of a cluster, or only a part of one")
+		return nil, notSnapshot(errors.New("it has no objects of etcd"))
 	}
 	if s.ids.cluster, err = certs.LoadAuthority(s.ids.cluster.Pair); err != nil {
 		return nil, err
 	}
 	s.config, err = readRecord("snapshot", contents[snapshotRecord])
 	return s, err
+}
+
+func notSnapshot(err error) error {
+	return fmt.Errorf("it is no snapshot of quintet snapshot (Snapshot.Save), or only a part of one: %w", err)
 }
