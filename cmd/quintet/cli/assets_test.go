@@ -69,8 +69,8 @@ func TestAssetsNameMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "accepts 1 arg(s), received 0"},
-		{[]string{dir, dir}, "accepts 1 arg(s), received 2"},
+		{nil, "want DIR, got nothing"},
+		{[]string{dir, dir}, "want DIR, got "},
 		{[]string{file}, "not a directory"},
 		{[]string{dir, "--controllers=garbage-man"}, `"garbage-man"`},
 	} {

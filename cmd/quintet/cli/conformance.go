@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // Exit codes of `quintet conformance`, besides 0.
 const (
 	exitFailed      = 1 // a case failed
-	exitNoVerdict   = 2 // cases were inconclusive, or there is no report
+	exitNoVerdict   = 2 // cases were inconclusive, or there is no report, as by a wrong flag
 	exitUnsupported = 3 // the cluster lacks core features of a profile that it claims, or of all
 )
 
@@ -41,6 +42,18 @@ func (f *suiteFlags) bind(fs *pflag.FlagSet) {
 		suite.Profiles()))
 	fs.DurationVar(&f.caseTimeout, "case-timeout", 0,
 		"the longest that a case may take, if that is less than its own timeout")
+}
+
+// check refuses what can't be meant; parallel is the flag of f.parallel.
+func (f *suiteFlags) check(parallel string) error {
+	if f.parallel < 1 {
+		return fmt.Errorf("--%s %d: at least 1", parallel, f.parallel)
+	}
+	if f.caseTimeout < 0 {
+		return fmt.Errorf("--case-timeout %v: it may not be negative", f.caseTimeout)
+	}
+	_, err := conformance.Choose(f.options(), cases.List())
+	return err
 }
 
 // options are those of a run of the suite.
@@ -61,6 +74,15 @@ type conformanceFlags struct {
 	output                           string
 }
 
+func (f *conformanceFlags) check() error {
+	for _, feature := range f.features {
+		if !slices.Contains(suite.Features(), suite.Feature(feature)) {
+			return fmt.Errorf("--features: unknown feature %q; there are %v", feature, suite.Features())
+		}
+	}
+	return f.suiteFlags.check("parallel")
+}
+
 func (a *app) conformance() *cobra.Command {
 	var f conformanceFlags
 	cmd := &cobra.Command{
@@ -75,7 +97,7 @@ are found. The exit code is
   0  if it conforms, or if all cases that --filter chose passed, which says nothing of the others
   1  if a case failed
   2  if cases came to no verdict: the test image can't be pulled, the cluster was lost, the run was interrupted; or if
-     there is no report, as the cluster does not answer
+     there is no report, as the cluster does not answer, or a flag is wrong
   3  if it lacks a core feature of a profile that it claims, or of every profile`,
 		Example: `  quintet conformance --profile full --report report
   quintet conformance --kubeconfig ~/.kube/config --image registry.example/testimage:1
@@ -86,10 +108,13 @@ are found. The exit code is
   quintet report compare before/report.json after/report.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
 			if f.list {
 				return a.listCases(f)
 			}
-			return a.orNoVerdict(a.runConformance(cmd.Context(), f))
+			return a.runConformance(cmd.Context(), f)
 		},
 	}
 	fs := cmd.Flags()
@@ -108,10 +133,19 @@ are found. The exit code is
 	return cmd
 }
 
+// noVerdict has a command that runs the suite end with exitNoVerdict where there is no report, also where its flags or
+// arguments are wrong: exitFailed tells of a cluster.
+func (a *app) noVerdict(cmd *cobra.Command) {
+	run, check := cmd.RunE, cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return a.orNoVerdict(check(cmd, args)) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.orNoVerdict(run(cmd, args)) }
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.orNoVerdict(flagError(cmd, err)) })
+}
+
 // orNoVerdict reports an error that left no report.
 func (a *app) orNoVerdict(err error) error {
 	var ended exitError
-	if err == nil || errors.As(err, &ended) {
+	if err == nil || errors.As(err, &ended) || errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
 	fmt.Fprintln(a.err, "quintet:", err)

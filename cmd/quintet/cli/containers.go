@@ -55,6 +55,6 @@ func (a *app) openFor(ctx context.Context, command string) (*cluster.Cluster, er
 	if inGo := forContainers[command]; inGo != "" {
 		instead += "; or, in the Go test that starts the cluster, call " + inGo
 	}
-	return nil, fmt.Errorf("quintet %s is for clusters of containers, and cluster %s runs in a process; %s", command, c.name,
+	return nil, fmt.Errorf("%s is for clusters of containers, and cluster %s runs in a process; %s", command, c.name,
 		instead)
 }

@@ -35,13 +35,13 @@ func TestCommandsForContainers(t *testing.T) {
 		}
 		args := append(strings.Fields(path), strings.Fields(arguments[path])...)
 		code, _, said := run(t.Context(), dir, append(args, "--name", "t")...)
-		want := "quintet " + path + " is for clusters of containers, and cluster t runs in a process"
+		want := path + " is for clusters of containers, and cluster t runs in a process"
 		if code != 1 || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), inGo) {
 			t.Errorf("%s: %d, %s", path, code, said)
 		}
 	}
 	code, _, said := run(t.Context(), dir, "token", "create", "--print-join-command", "--name", "t")
-	if code != 1 || !strings.Contains(said.String(), "quintet join-command is for clusters of containers") {
+	if code != 1 || !strings.Contains(said.String(), ": join-command is for clusters of containers") {
 		t.Errorf("token create --print-join-command: %d, %s", code, said)
 	}
 }

@@ -3,10 +3,88 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+// flagError says what is wrong with a flag, what was perhaps meant, and where the flags are listed.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	var unknown *pflag.NotExistError
+	hint := ""
+	if errors.As(err, &unknown) {
+		if flag := nearestFlag(cmd.Flags(), unknown.GetSpecifiedName()); flag != "" {
+			hint = "did you mean --" + flag + "? "
+		}
+	}
+	return fmt.Errorf("%w; %ssee %s --help", plainFlagError(err), hint, cmd.CommandPath())
+}
+
+// nearestFlag is the flag whose name is the most like name; "" where none is like it.
+func nearestFlag(fs *pflag.FlagSet, name string) string {
+	nearest, least := "", 1+len(name)/3 // letters that differ
+	fs.VisitAll(func(flag *pflag.Flag) {
+		if d := editDistance(flag.Name, name); d <= least && !flag.Hidden && (nearest == "" || d < least) {
+			nearest, least = flag.Name, d
+		}
+	})
+	return nearest
+}
+
+// editDistance is the least number of letters to insert, delete or replace that makes b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// cobrasCount are cobra's errors of arguments, which count them and don't say what they are.
+var cobrasCount = regexp.MustCompile(`arg\(s\)|^unknown command `)
+
+// tellArguments has all commands below cmd say what arguments they want.
+func tellArguments(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		tellArguments(sub)
+	}
+	check := cmd.Args
+	if check == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil || !cobrasCount.MatchString(err.Error()) {
+			return err
+		}
+		got := "nothing"
+		if len(args) > 0 {
+			got = strings.Trim(fmt.Sprintf("%q", args), "[]")
+		}
+		_, want, takes := strings.Cut(cmd.Use, " ")
+		if !takes {
+			want = "no argument"
+		}
+		return fmt.Errorf("want %s, got %s\nUsage: %s; see %s --help", want, got, cmd.UseLine(), cmd.CommandPath())
+	}
+}
 
 // plainFlagError says what a flag wants, where the error is that of the package which parses its value.
 func plainFlagError(err error) error {

@@ -16,7 +16,6 @@ import (
 
 	"quintet.dev/quintet/cluster"
 	"quintet.dev/quintet/conformance"
-	"quintet.dev/quintet/conformance/cases"
 	"quintet.dev/quintet/conformance/matrix"
 	"quintet.dev/quintet/conformance/report"
 )
@@ -72,7 +71,7 @@ code is
 
   0  if all cells conform, or passed what --filter chose
   1  if a case failed in a cell, or one that holds in the base does not hold in another cell
-  2  if a cell came to no verdict
+  2  if a cell came to no verdict, or a flag is wrong
   3  if the base lacks core features of a profile that --profile names`,
 		Example: `  quintet matrix --swap kube-scheduler=mine:dev --report report
   quintet matrix --swap kube-scheduler=bin/my-scheduler --swap node=bin/kubelet --profile scheduler --profile node
@@ -103,7 +102,7 @@ func (f *matrixFlags) plans() ([]matrix.Plan, error) {
 	if f.parallel < 1 {
 		return nil, fmt.Errorf("--parallel %d: at least 1", f.parallel)
 	}
-	if _, err := conformance.Choose(f.suite.options(), cases.List()); err != nil {
+	if err := f.suite.check("case-parallel"); err != nil {
 		return nil, err
 	}
 	var swaps []matrix.Swap

@@ -51,13 +51,40 @@ func TestMatrixRefuses(t *testing.T) {
 		"no such component":   {[]string{"--swap", "kube-shceduler=x"}, `no component "kube-shceduler"`},
 		"an unknown profile":  {[]string{"--swap", "node=x", "--profile", "all"}, `unknown profile "all"`},
 		"no such case":        {[]string{"--swap", "node=x", "--filter", "^none$"}, `filter "^none$"`},
+		"no case at once":     {[]string{"--swap", "node=x", "--case-parallel", "0"}, "--case-parallel 0"},
+		"no such flag":        {[]string{"--swaps", "node=x"}, "did you mean --swap?"},
 		"no cell at once":     {[]string{"--swap", "node=x", "--parallel", "0"}, "--parallel 0"},
 		"an image in process": {[]string{"--in-process", "--swap", "node=x:1"}, "no file x:1"},
 		"twice the same":      {[]string{"--swap", "node=x", "--swap", "node=x"}, "given twice"},
 	} {
 		code, _, err := run(t.Context(), t.TempDir(), append([]string{"matrix"}, test.args...)...)
-		if code != 1 || !strings.Contains(err.String(), test.want) {
+		if code != exitNoVerdict || !strings.Contains(err.String(), test.want) {
 			t.Errorf("%s: %d, %s, want %q", name, code, err, test.want)
+		}
+	}
+}
+
+// TestConformanceRefuses: flags and arguments that can't be meant give no verdict, whatever else is given.
+func TestConformanceRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"--filter [":            "filter: error parsing regexp",
+		"--filter ^nothing$":    `filter "^nothing$": no case`,
+		"--list --filter [":     "filter: error parsing regexp",
+		"--profile foo":         `unknown profile "foo"`,
+		"--features foo":        `--features: unknown feature "foo"`,
+		"--parallel -1":         "--parallel -1: at least 1",
+		"--parallel 0":          "--parallel 0: at least 1",
+		"--parallel x":          `--parallel "x": want a whole number`,
+		"--case-timeout -1s":    "--case-timeout -1s: it may not be negative",
+		"--profiles full":       "unknown flag: --profiles; did you mean --profile? see quintet conformance --help",
+		"extra":                 `want no argument, got "extra"`,
+		"--rerun nope.json":     "nope.json",
+		"--kubeconfig not.conf": "not.conf",
+	} {
+		code, _, err := run(t.Context(), t.TempDir(), append([]string{"conformance"}, strings.Fields(args)...)...)
+		if code != exitNoVerdict || strings.Count(err.String(), "quintet: ") != 1 ||
+			!strings.Contains(err.String(), want) {
+			t.Errorf("%s: %d, %s, want %q", args, code, err, want)
 		}
 	}
 }

@@ -88,14 +88,17 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 	}
 	root.PersistentFlags().StringVar(&a.name, "name", "",
 		"name of the cluster; may be left out where there is only one")
+	conformance, matrix := a.conformance(), a.matrix()
 	root.AddCommand(a.verbs()...)
 	root.AddCommand(a.disturbances()...)
 	root.AddCommand(a.up(), a.down(), a.node(), a.token(), a.joinCommand(), a.export(), a.status(), a.kubeconfig(),
 		a.load(), a.snapshot(), a.restore(), a.registry(), a.logs(), a.kubectl(), a.images(), a.explain(), a.why(),
-		a.faults(), a.score(), a.watch(), a.assets(), a.conformance(), a.matrix(), a.report(), a.bench(),
-		a.version())
+		a.faults(), a.score(), a.watch(), a.assets(), conformance, matrix, a.report(), a.bench(), a.version())
 	a.addCompletion(root)
 	tellContainers(root)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
+	tellArguments(root)
+	a.noVerdict(conformance)
+	a.noVerdict(matrix)
+	root.SetFlagErrorFunc(flagError)
 	return root
 }

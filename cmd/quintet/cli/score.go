@@ -40,7 +40,7 @@ files' names. The exit code is the command's.`,
   quintet score compare before.json after.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkScoreFiles(f.files); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			name, config, err := a.target(cmd.Context(), f.kubeconfig)
@@ -69,6 +69,16 @@ func limitFlag(cmd *cobra.Command, limit *int) {
 		"how many changes are kept; of more, the oldest are dropped and counted")
 }
 
+func (f *scoreFlags) check() error {
+	if err := checkScoreFiles(f.files); err != nil {
+		return err
+	}
+	if f.settle < 0 {
+		return fmt.Errorf("--settle %v: it may not be negative", f.settle)
+	}
+	return checkLimit(f.limit)
+}
+
 func checkScoreFiles(files []string) error {
 	for _, file := range files {
 		if end := filepath.Ext(file); end != ".html" && end != ".json" {
@@ -88,9 +98,6 @@ func checkLimit(limit int) error {
 
 // runRecorded runs a command and writes the score of what went on meanwhile, however it ends.
 func (a *app) runRecorded(ctx context.Context, f scoreFlags, config *rest.Config, command []string) error {
-	if err := checkLimit(f.limit); err != nil {
-		return err
-	}
 	recorder, err := score.Record(ctx, config, score.Options{MaxEntries: f.limit})
 	if err != nil {
 		return err
@@ -146,6 +153,11 @@ not compared.`,
   quintet score compare before.json after.json --output json --ignore Lease,Node`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			for _, file := range args {
+				if filepath.Ext(file) == ".html" {
+					return fmt.Errorf("%s is a page; compare takes the .json: quintet score -o FILE.json -- COMMAND", file)
+				}
+			}
 			first, err := score.Load(args[0])
 			if err != nil {
 				return err

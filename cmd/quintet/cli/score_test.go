@@ -73,6 +73,8 @@ func TestScoreFlagsNameWhatIsWrong(t *testing.T) {
 		"--output":     {"score", "-o", "x.txt", "--", "true"},
 		"--port":       {"watch", "--port", "1"},
 		"from 0 to":    {"watch", "--web", "--port", "70000"},
+		"--settle -1s": {"score", "--settle", "-1s", "--", "true"},
+		"x.html is a page; compare takes the .json": {"score", "compare", "a.json", "x.html"},
 		"--limit":      {"watch", "--limit", "0"},
 		"missing.json": {"score", "compare", "missing.json", "missing.json"},
 	} {

@@ -152,7 +152,7 @@ func (f upFlags) options(given func(flag string) bool) ([]cluster.Option, error)
 	if f.faults != "" {
 		plan, err := readPlan(f.faults)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--faults: %w", err)
 		}
 		opts = append(opts, cluster.WithFaults(plan))
 	}
