@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +45,8 @@ func (a *app) why() *cobra.Command {
 		Long: `Tell why an object is pending, not ready, failed or not gone, down to the cause, and what would help.
 
 Without an object, all of the namespace that are not well are explained. Any cluster can be asked. The exit code is 0
-whatever the answer; --output json has the state for programs.`,
+whatever the answer, and 1 if there is none, as in a namespace that does not exist; --output json has the state for
+programs.`,
 		Example: `  quintet why deployment web
   quintet why pvc/data --namespace shop
   quintet why --namespace shop
@@ -136,8 +140,12 @@ func mappingFor(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) 
 	return mapping, nil
 }
 
-// whyAll explains what is not well in a namespace. What is controlled by another object is explained with that one.
+// whyAll explains what is not well in a namespace, which has to exist. What is controlled by another object is explained with
+// that one.
 func (a *app) whyAll(ctx context.Context, c client.Client, f whyFlags) error {
+	if err := checkNamespace(ctx, c, f.namespace); err != nil {
+		return err
+	}
 	answers := []why.Answer{}
 	for _, gvk := range examined {
 		list := &unstructured.UnstructuredList{}
@@ -171,6 +179,40 @@ func (a *app) whyAll(ctx context.Context, c client.Client, f whyFlags) error {
 		}
 		return nil
 	})
+}
+
+// maxNamespaces bounds how many namespaces an error names.
+const maxNamespaces = 10
+
+// checkNamespace returns an error if a namespace does not exist, with the names of those that do. A client that may not
+// read namespaces gets none; the empty name stands for all of them.
+func checkNamespace(ctx context.Context, c client.Client, name string) error {
+	if name == "" {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	missing := fmt.Errorf("namespace %q does not exist", name)
+	var list corev1.NamespaceList
+	if err := c.List(ctx, &list); err != nil || len(list.Items) == 0 {
+		return missing
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > maxNamespaces {
+		more = fmt.Sprintf(" and %d more", len(names)-maxNamespaces)
+		names = names[:maxNamespaces]
+	}
+	return fmt.Errorf("%w; those that do: %s%s", missing, strings.Join(names, ", "), more)
 }
 
 // isControlled tells whether another object controls this one.
