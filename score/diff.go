@@ -36,8 +36,8 @@ type change struct {
 // unobserved are fields of metadata that change with each write, or tell what entries have elsewhere.
 var unobserved = map[string]bool{"managedFields": true, "resourceVersion": true}
 
-// typeFields are absent in the items of a list and present in the objects of a watch. Neither changes in an object: both
-// are those of the resource.
+// typeFields are absent in the items of a list and present in the objects of a watch. Neither changes in an object:
+// both are those of the resource.
 var typeFields = map[string]bool{"apiVersion": true, "kind": true}
 
 // diff returns the leaves in which two objects differ, in the order of their paths.
