@@ -140,8 +140,8 @@ func mappingFor(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) 
 	return mapping, nil
 }
 
-// whyAll explains what is not well in a namespace, which has to exist. What is controlled by another object is explained with
-// that one.
+// whyAll explains what is not well in a namespace, which has to exist. What is controlled by another object is
+// explained with that one.
 func (a *app) whyAll(ctx context.Context, c client.Client, f whyFlags) error {
 	if err := checkNamespace(ctx, c, f.namespace); err != nil {
 		return err
