@@ -25,6 +25,7 @@ import (
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/components/kubelet/source"
+	"quintet.dev/quintet/internal/release"
 )
 
 // waitTimeout bounds how long a test waits for a condition.
@@ -92,6 +93,9 @@ func TestNodeIsRegistered(t *testing.T) {
 	if node.Labels["disk"] != "ssd" || node.Labels[v1.LabelHostname] != "n1" || len(node.Spec.Taints) != 1 ||
 		!node.Spec.Unschedulable {
 		t.Errorf("registered as %+v", node)
+	}
+	if got, want := node.Status.NodeInfo.KubeletVersion, release.Get().GitVersion; got != want {
+		t.Errorf("kubelet %s, want %s", got, want)
 	}
 	capacity, allocatable := node.Status.Capacity[v1.ResourceCPU], node.Status.Allocatable[v1.ResourceCPU]
 	if capacity.MilliValue() != 4000 || allocatable.MilliValue() != 3500 {

@@ -13,15 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/component-base/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/internal/release"
 )
-
-// Version is what the node reports: the Kubernetes whose behaviour this kubelet has.
-const Version = "v" + version.DefaultKubeBinaryVersion + ".0+quintet"
 
 func systemInfo(info kruntime.Info) v1.NodeSystemInfo {
 	return v1.NodeSystemInfo{
@@ -31,7 +28,7 @@ func systemInfo(info kruntime.Info) v1.NodeSystemInfo {
 		KernelVersion:           info.KernelVersion,
 		OSImage:                 info.OperatingSystem,
 		ContainerRuntimeVersion: info.Name + "://" + info.Version,
-		KubeletVersion:          Version,
+		KubeletVersion:          release.Get().GitVersion,
 		OperatingSystem:         "linux",
 		Architecture:            info.Architecture,
 	}
