@@ -33,7 +33,8 @@ func (c *Cluster) MergeKubeconfig(ctx context.Context, file string) (string, err
 	return file, kubeconfig.Merge(ctx, file, ContextName(c.Name()), c.kubeconfig)
 }
 
-// UnmergeKubeconfig takes a cluster's entries out of a kubeconfig file; those that are not there are no error.
+// UnmergeKubeconfig takes a cluster's entries out of a kubeconfig file; those that are not there are no error. A file
+// that was made for them, and in which nothing else is, is removed.
 func UnmergeKubeconfig(ctx context.Context, file, cluster string) error {
 	return kubeconfig.Remove(ctx, file, ContextName(cluster))
 }

@@ -126,7 +126,7 @@ func TestMergedKubeconfig(t *testing.T) {
 	if err := c.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if config, err = clientcmd.LoadFromFile(file); err != nil || len(config.Contexts) > 0 {
-		t.Errorf("after the end: %+v, %v", config, err)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the file that was made is still there: %v", err)
 	}
 }

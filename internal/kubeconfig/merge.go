@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -20,7 +22,7 @@ func DefaultFile() string { return clientcmd.NewDefaultPathOptions().GetDefaultF
 
 // Merge adds the current context of the kubeconfig content to file as entry: the name of a context, a cluster and a
 // user, which replace those of the same name. The context becomes the current one. The file is made if it does not
-// exist. It is locked meanwhile, as kubectl does: by a file of its name and ".lock", which is waited for until ctx
+// exist, and then marked as made here, for Remove. It is locked meanwhile, as kubectl does: by a file of its name and ".lock", which is waited for until ctx
 // ends.
 func Merge(ctx context.Context, file, entry string, content []byte) error {
 	added, err := clientcmd.Load(content)
@@ -40,8 +42,8 @@ func Merge(ctx context.Context, file, entry string, content []byte) error {
 	})
 }
 
-// Remove takes out what Merge added. Where the context is the current one, there is none afterwards. What is not there
-// is no error.
+// Remove takes out what Merge added. Where the context is the current one, there is none afterwards. A file that Merge
+// made, and in which nothing is left, is removed. What is not there is no error.
 func Remove(ctx context.Context, file, entry string) error {
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -73,6 +75,7 @@ func change(ctx context.Context, file string, edit func(*clientcmdapi.Config) bo
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		config, err = clientcmdapi.NewConfig(), nil
+		config.Extensions[madeMark] = &runtime.Unknown{Raw: []byte(`{"made":true}`), ContentType: runtime.ContentTypeJSON}
 	}
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", file, err)
@@ -80,7 +83,21 @@ func change(ctx context.Context, file string, edit func(*clientcmdapi.Config) bo
 	if !edit(config) {
 		return nil
 	}
+	if isLeftover(config) {
+		return os.Remove(file)
+	}
 	return clientcmd.WriteToFile(*config, file)
+}
+
+// madeMark is the extension of files that Merge made.
+const madeMark = "quintet.dev/made"
+
+// isLeftover tells whether nothing is in a file that Merge made.
+func isLeftover(config *clientcmdapi.Config) bool {
+	mark, made := config.Extensions[madeMark]
+	empty := clientcmdapi.NewConfig()
+	empty.Extensions[madeMark] = mark
+	return made && equality.Semantic.DeepEqual(config, empty)
 }
 
 func lock(ctx context.Context, file string) (unlock func() error, err error) {

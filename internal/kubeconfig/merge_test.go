@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,8 +52,44 @@ func TestMergeAndRemove(t *testing.T) {
 		config.CurrentContext != "" {
 		t.Errorf("%+v", config)
 	}
+	if err := Remove(t.Context(), file, "quintet-b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the file that was made is still there: %v", err)
+	}
 	if err := Remove(t.Context(), file+"-none", "x"); err != nil {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestFilesThatStay: those that were there before the merge, however empty, and those with something of others.
+func TestFilesThatStay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	for name, prepare := range map[string]func() error{
+		"an empty file": func() error { return os.WriteFile(file, nil, 0o600) },
+		"preferences": func() error {
+			err := Merge(t.Context(), file, "x", encoded(t, "x"))
+			content, _ := os.ReadFile(file)
+			text := strings.Replace(string(content), "kind: Config\n", "kind: Config\npreferences: {colors: true}\n", 1)
+			return errors.Join(err, os.WriteFile(file, []byte(text), 0o600))
+		},
+	} {
+		if err := prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if err := Merge(t.Context(), file, "x", encoded(t, "x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := Remove(t.Context(), file, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if config, err := clientcmd.LoadFromFile(file); err != nil || len(config.Contexts) > 0 {
+			t.Errorf("%s: %+v, %v", name, config, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -61,8 +61,8 @@ func TestConfigAndContext(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d\n%s", code, log)
 	}
-	if config, err = clientcmd.LoadFromFile(kubeconfig); err != nil || len(config.Contexts) > 0 {
-		t.Errorf("the context is still there: %+v, %v", config, err)
+	if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
+		t.Errorf("the kubeconfig that was made is still there: %v", err)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestMergedLater(t *testing.T) {
 	if err := s.remove("x"); err != nil {
 		t.Fatal(err)
 	}
-	if config, err = clientcmd.LoadFromFile(into); err != nil || len(config.Contexts) > 0 {
-		t.Errorf("%+v, %v", config, err)
+	if _, err := os.Stat(into); !os.IsNotExist(err) {
+		t.Errorf("the file that was made is still there: %v", err)
 	}
 }
 
