@@ -177,6 +177,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --timeout 3", `--timeout "3": want a duration`},
 		{"up --in-process=maybe", `--in-process "maybe": want true or false`},
 		{"faults --seed -1 p -- x", `--seed "-1": want a whole number of at least 0`},
+		{"kubeconfig --path -o json", "--output is the form of the kubeconfig"},
 		{"status --output xml", "xml"},
 		{"--name absent kubeconfig", `no cluster "absent" runs`},
 		{"--name absent status", `no cluster "absent" runs`},

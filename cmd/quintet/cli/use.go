@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -29,6 +30,9 @@ func (a *app) kubeconfig() *cobra.Command {
   export KUBECONFIG=$(quintet kubeconfig --path)`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && (merge || path) {
+				return errors.New("--output is the form of the kubeconfig, which --path and --merge don't print")
+			}
 			c, err := a.choose(cmd.Context())
 			if err != nil {
 				return err
