@@ -162,6 +162,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --name Not_Good", "Not_Good"},
 		{"up --sideways", "unknown flag: --sideways; see quintet up --help"},
 		{"up --node 2", "unknown flag: --node; did you mean --nodes? see quintet up --help"},
+		{"up --mani x", "unknown flag: --mani; did you mean --manifest? see quintet up --help"},
 		{"up -x", "unknown shorthand flag: 'x' in -x; see quintet up --help"},
 		{"up --nodes", "flag needs an argument: --nodes; see quintet up --help"},
 		{"up extra", `want no argument, got "extra"`},

@@ -26,11 +26,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %ssee %s --help", plainFlagError(err), hint, cmd.CommandPath())
 }
 
-// nearestFlag is the flag whose name is the most like name; "" where none is like it.
+// nearestFlag is the flag whose name begins with name, or else is the most like it; "" where none is like it.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	nearest, least := "", 1+len(name)/3 // letters that differ
 	fs.VisitAll(func(flag *pflag.Flag) {
-		if d := editDistance(flag.Name, name); d <= least && !flag.Hidden && (nearest == "" || d < least) {
+		d := editDistance(flag.Name, name)
+		if strings.HasPrefix(flag.Name, name) {
+			d = 0
+		}
+		if d <= least && name != "" && !flag.Hidden && (nearest == "" || d < least) {
 			nearest, least = flag.Name, d
 		}
 	})
