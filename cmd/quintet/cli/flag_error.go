@@ -26,13 +26,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %ssee %s --help", plainFlagError(err), hint, cmd.CommandPath())
 }
 
-// nearestFlag is the flag whose name begins with name, or else is the most like it; "" where none is like it.
+// nearestFlag is the flag whose name is the most like name, or begins with it; "" where none is.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	nearest, least := "", 1+len(name)/3 // letters that differ
 	fs.VisitAll(func(flag *pflag.Flag) {
 		d := editDistance(flag.Name, name)
 		if strings.HasPrefix(flag.Name, name) {
-			d = 0
+			d = min(d, 1+len(name)/3)
 		}
 		if d <= least && name != "" && !flag.Hidden && (nearest == "" || d < least) {
 			nearest, least = flag.Name, d
