@@ -166,6 +166,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up -x", "unknown shorthand flag: 'x' in -x; see quintet up --help"},
 		{"up --nodes", "flag needs an argument: --nodes; see quintet up --help"},
 		{"up extra", `want no argument, got "extra"`},
+		{"node lst", `unknown command "lst"; did you mean list? see quintet node --help`},
+		{"token x", `unknown command "x"; see quintet token --help`},
 		{"snapshot", "want FILE, got nothing\nUsage: quintet snapshot FILE [flags]; see quintet snapshot --help"},
 		{"score", "want -- COMMAND [ARGUMENT...], got nothing\nUsage: quintet score -- COMMAND"},
 		{"faults plan.yaml", `want PLAN -- COMMAND [ARGUMENT...], got "plan.yaml"`},

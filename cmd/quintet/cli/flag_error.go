@@ -90,6 +90,29 @@ func tellArguments(cmd *cobra.Command) {
 	}
 }
 
+// refuseUnknown has commands below cmd that are only groups of others refuse a word that is none of these.
+func refuseUnknown(cmd *cobra.Command) {
+	for _, group := range cmd.Commands() {
+		refuseUnknown(group)
+		if group.Runnable() || !group.HasSubCommands() {
+			continue
+		}
+		group.SuggestionsMinimumDistance = 2
+		group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		group.Args = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := ""
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + strings.Join(near, " or ") + "? "
+			}
+			return fmt.Errorf("unknown command %q; %ssee %s --help", args[0], hint, cmd.CommandPath())
+		}
+		group.DisableFlagsInUseLine = true
+	}
+}
+
 // plainFlagError says what a flag wants, where the error is that of the package which parses its value.
 func plainFlagError(err error) error {
 	var invalid *pflag.InvalidValueError

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -87,14 +86,8 @@ func parseCommand(args []string) error {
 	root := a.root()
 	var parse func(*cobra.Command)
 	parse = func(cmd *cobra.Command) {
-		group := !cmd.Runnable()
 		cmd.Run, cmd.PreRunE, cmd.PersistentPreRunE = nil, nil, nil
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if group {
-				return fmt.Errorf("%s has no command %q", cmd.CommandPath(), args)
-			}
-			return nil
-		}
+		cmd.RunE = func(*cobra.Command, []string) error { return nil }
 		for _, sub := range cmd.Commands() {
 			parse(sub)
 		}

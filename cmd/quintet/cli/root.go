@@ -97,6 +97,7 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 	a.addCompletion(root)
 	tellContainers(root)
 	tellArguments(root)
+	refuseUnknown(root)
 	a.noVerdict(conformance)
 	a.noVerdict(matrix)
 	root.SetFlagErrorFunc(flagError)
