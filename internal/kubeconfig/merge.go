@@ -22,8 +22,8 @@ func DefaultFile() string { return clientcmd.NewDefaultPathOptions().GetDefaultF
 
 // Merge adds the current context of the kubeconfig content to file as entry: the name of a context, a cluster and a
 // user, which replace those of the same name. The context becomes the current one. The file is made if it does not
-// exist, and then marked as made here, for Remove. It is locked meanwhile, as kubectl does: by a file of its name and ".lock", which is waited for until ctx
-// ends.
+// exist, and then marked as made here, for Remove. It is locked meanwhile, as kubectl does: by a file of its name and
+// ".lock", which is waited for until ctx ends.
 func Merge(ctx context.Context, file, entry string, content []byte) error {
 	added, err := clientcmd.Load(content)
 	if err != nil {
