@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -31,11 +32,11 @@ func TestStoreVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			events := watch.NewFake()
 			informer := make(&cache.ListWatch{
-				ListFunc: func(metav1.ListOptions) (kruntime.Object, error) {
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (kruntime.Object, error) {
 					return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10"},
 						Items: []corev1.Pod{*versioned("a", "7"), *versioned("b", "3")}}, nil
 				},
-				WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+				WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					if o.SendInitialEvents != nil {
 						return nil, errors.New("a list is wanted")
 					}
