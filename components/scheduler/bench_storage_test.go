@@ -37,7 +37,7 @@ func BenchmarkReserve(b *testing.B) {
 				s.SetNode(newNode(fmt.Sprintf("node-%04d", i), "64"))
 			}
 			bring := prepare(s)
-			profiles, _, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+			profiles, _, err := build(detached(v1.DefaultSchedulerName))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func BenchmarkCycle(b *testing.B) {
 				n.Labels[v1.LabelTopologyZone] = fmt.Sprintf("zone-%d", i%3)
 				s.SetNode(n)
 			}
-			profiles, _, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+			profiles, _, err := build(detached(v1.DefaultSchedulerName))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func antiAffinity() *v1.Affinity {
 
 // BenchmarkMove measures how the queue passes over an event that helps none of 10,000 waiting pods.
 func BenchmarkMove(b *testing.B) {
-	_, hints, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+	_, hints, err := build(detached(v1.DefaultSchedulerName))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func BenchmarkMove(b *testing.B) {
 // BenchmarkPreempt measures how one of 500 pods finds victims among 5,000 nodes that pods of lower priority fill, while
 // those before it still wait for theirs.
 func BenchmarkPreempt(b *testing.B) {
-	profiles, _, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+	profiles, _, err := build(detached(v1.DefaultSchedulerName))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/queue"
@@ -14,10 +15,15 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
+// detached configures a scheduler with one profile, whose plug-ins have no cluster to ask.
+func detached(profile string) *Config {
+	return &Config{Client: fake.NewClientset(), Profiles: []Profile{{Name: profile}}}
+}
+
 // TestHintsMissNothing changes random small clusters one object at a time. Whenever a change lets a pod be scheduled
 // that was refused before, the hints of the plug-ins that refused it must say so.
 func TestHintsMissNothing(t *testing.T) {
-	profiles, hints, err := build(&Config{Profiles: []Profile{{Name: v1.DefaultSchedulerName}}})
+	profiles, hints, err := build(detached(v1.DefaultSchedulerName))
 	if err != nil {
 		t.Fatal(err)
 	}

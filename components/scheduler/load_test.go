@@ -211,12 +211,13 @@ func TestNamesFlags(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: 2}]}}}]"))
 	f.Add([]byte("{}"))
+	client := fake.NewClientset()
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		file, err := decode(data)
 		if err != nil {
 			return
 		}
-		c := &Config{}
+		c := &Config{Client: client}
 		c.handles = c.newHandles()
 		if c.apply(file) == nil {
 			for _, p := range c.Profiles {

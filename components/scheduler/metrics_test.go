@@ -88,7 +88,7 @@ func between(s, before, after string) string {
 
 // TestMeasuresPlugins: each extension point is measured, each plug-in in some decisions only.
 func TestMeasuresPlugins(t *testing.T) {
-	profiles, _, err := build(&Config{Profiles: []Profile{{Name: "p"}}})
+	profiles, _, err := build(detached("p"))
 	if err != nil {
 		t.Fatal(err)
 	}

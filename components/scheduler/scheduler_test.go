@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -244,6 +245,44 @@ func TestBindingFailsOnce(t *testing.T) {
 	c.createPod(newPod("p", "1"))
 	<-failed
 	c.bound("p", "a")
+}
+
+// TestLateUpdate: a pod that is bound is not placed again when the watch tells of a change from before.
+func TestLateUpdate(t *testing.T) {
+	client := newClient(newNode("a", "2"))
+	var bindings atomic.Int32
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "binding" {
+			return false, nil, nil
+		}
+		binding := action.(clienttesting.CreateAction).GetObject().(*v1.Binding)
+		if binding.Name != "p" {
+			return false, nil, nil
+		}
+		bindings.Add(1)
+		return true, binding, nil // the watch is late
+	})
+	c := startOn(t, Config{}, client)
+	atRest := func(what string) {
+		t.Helper()
+		c.eventually(what, func() bool {
+			pods, _ := c.scheduler.queue.InFlight()
+			return bindings.Load() > 0 && pods == 0
+		})
+	}
+	p := newPod("p", "1")
+	c.createPod(p)
+	atRest("p is bound")
+	p.Labels = map[string]string{"changed": "before"}
+	if _, err := client.CoreV1().Pods("default").Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.createPod(newPod("next", "1"))
+	c.bound("next", "a")
+	atRest("next is bound")
+	if n := bindings.Load(); n != 1 {
+		t.Errorf("p was bound %d times", n)
+	}
 }
 
 func TestPreempts(t *testing.T) {

@@ -158,15 +158,22 @@ func (s *Scheduler) updatePod(old, now *v1.Pod) {
 		case placed(now):
 			s.place(snapshot.NewPod(now))
 		case s.ours(now):
-			p := snapshot.NewPod(now)
-			if s.snapshot.Pod(now.UID) == nil { // one that is being bound holds its room already
-				s.nominations.follow(old.Status.NominatedNodeName, p)
-			}
-			s.queue.Add(p)
+			s.updateWaiting(old, snapshot.NewPod(now))
 		default:
 			s.gone(old)
 		}
 	})
+}
+
+// updateWaiting takes in a change of a pod without node; the caller holds the state. One that is bound, of which the
+// watch has yet to tell, holds its room already and is not placed again.
+func (s *Scheduler) updateWaiting(old *v1.Pod, now *snapshot.Pod) {
+	if s.snapshot.Pod(now.UID()) != nil {
+		s.queue.Update(now)
+		return
+	}
+	s.nominations.follow(old.Status.NominatedNodeName, now)
+	s.queue.Add(now)
 }
 
 // replace updates a placed pod; the caller holds the state.

@@ -83,6 +83,15 @@ func (q *Queue) nextDeadline() (wait time.Duration, waits bool) {
 	return wait, waits
 }
 
+// updateKnown is false if the pod is not known.
+func (q *Queue) updateKnown(p *snapshot.Pod) bool {
+	i, ok := q.items[p.UID()]
+	if ok {
+		q.update(i, p)
+	}
+	return ok
+}
+
 // update replaces the pod of an item and wakes it if the change can help it.
 func (q *Queue) update(i *Item, p *snapshot.Pod) {
 	old := i.Pod

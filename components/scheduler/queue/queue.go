@@ -154,14 +154,20 @@ func (i *Item) GatedBy() string {
 func (q *Queue) Add(p *snapshot.Pod) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if i, ok := q.items[p.UID()]; ok {
-		q.update(i, p)
+	if q.updateKnown(p) {
 		return
 	}
 	now := q.config.Clock.Now()
 	i := &Item{Pod: p, queued: now, at: -1}
 	q.items[p.UID()] = i
 	q.hold(i, active, "PodAdd")
+}
+
+// Update updates a pod that is known, and ignores others.
+func (q *Queue) Update(p *snapshot.Pod) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.updateKnown(p)
 }
 
 // Delete forgets a pod: it is gone, bound, or no longer ours.
