@@ -67,6 +67,9 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if o.Parallel < 0 {
 		return nil, fmt.Errorf("parallel: %d cases at once", o.Parallel)
 	}
+	if err := CheckFeatures(o.Features); err != nil {
+		return nil, err
+	}
 	all := cases.List()
 	choice, err := choose(o, all)
 	if err != nil {
@@ -126,10 +129,17 @@ func features(ctx context.Context, cluster *suite.Cluster, declared []suite.Feat
 		return cluster.Detect(ctx)
 	}
 	for _, f := range declared {
+		cluster.Features[f] = true
+	}
+	return nil
+}
+
+// CheckFeatures returns an error that names the first that the suite does not know.
+func CheckFeatures(declared []suite.Feature) error {
+	for _, f := range declared {
 		if !slices.Contains(suite.Features(), f) {
 			return fmt.Errorf("unknown feature %q; there are %v", f, suite.Features())
 		}
-		cluster.Features[f] = true
 	}
 	return nil
 }

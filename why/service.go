@@ -96,10 +96,11 @@ func (s *Snapshot) noSelector(svc *corev1.Service) Cause {
 	case svc.Namespace == corev1.NamespaceDefault && svc.Name == "kubernetes":
 		return Cause{Reason: "NotReported", Message: "API servers write its endpoints, and have written none: those that " +
 			"listen on a loopback address alone, as in a cluster in process, have no address for pods.",
-			Help: "In other clusters, see --advertise-address and --endpoint-reconciler-type of the API servers, and their logs."}
+			Help: "In other clusters, see --advertise-address and --endpoint-reconciler-type of the API servers, and their " +
+				"logs."}
 	}
-	return Cause{Reason: "NoSelector", Message: "It has no selector, so that no controller writes its endpoints; a client " +
-		"has to, and has not.", Help: fmt.Sprintf("Create an EndpointSlice with the label %s: %s, or set spec.selector.",
+	return Cause{Reason: "NoSelector", Message: "It has no selector, so that no controller writes its endpoints; a " +
+		"client has to, and has not.", Help: fmt.Sprintf("Create an EndpointSlice with the label %s: %s, or set spec.selector.",
 		discoveryv1.LabelServiceName, svc.Name)}
 }
 

@@ -189,7 +189,7 @@ func (b *Balancer) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if b.othersReady(nil) {
+		if b.anyReady(nil) {
 			_, _ = io.WriteString(w, "ok")
 			return
 		}
@@ -227,18 +227,18 @@ func (b *Balancer) look(ctx context.Context, to *backend) {
 	case changed:
 		logger.Info("API server is ready")
 	}
-	if failures >= b.config.FailureThreshold && b.othersReady(to) {
+	if failures >= b.config.FailureThreshold && b.anyReady(to) {
 		if closed := to.closeConns(); closed > 0 {
 			logger.Info("API server stays unready; closed its connections", "connections", closed, "err", err)
 		}
 	}
 }
 
-// othersReady tells whether a backend but this one is ready.
-func (b *Balancer) othersReady(than *backend) bool {
+// anyReady tells whether a backend is ready; except does not count, and is nil for none.
+func (b *Balancer) anyReady(except *backend) bool {
 	return slices.ContainsFunc(b.backends, func(other *backend) bool {
 		ready, _ := other.state()
-		return ready && other != than
+		return ready && other != except
 	})
 }
 

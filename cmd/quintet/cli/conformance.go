@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,12 +74,18 @@ type conformanceFlags struct {
 }
 
 func (f *conformanceFlags) check() error {
-	for _, feature := range f.features {
-		if !slices.Contains(suite.Features(), suite.Feature(feature)) {
-			return fmt.Errorf("--features: unknown feature %q; there are %v", feature, suite.Features())
-		}
+	if err := conformance.CheckFeatures(f.declared()); err != nil {
+		return fmt.Errorf("--features: %w", err)
 	}
 	return f.suiteFlags.check("parallel")
+}
+
+// declared are the features that the cluster has; nil has the suite find them out.
+func (f *conformanceFlags) declared() (declared []suite.Feature) {
+	for _, feature := range f.features {
+		declared = append(declared, suite.Feature(feature))
+	}
+	return declared
 }
 
 func (a *app) conformance() *cobra.Command {
@@ -204,9 +209,7 @@ func (a *app) runConformance(ctx context.Context, f conformanceFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, feature := range f.features { // none finds them out
-		o.Features = append(o.Features, suite.Feature(feature))
-	}
+	o.Features = f.declared()
 	o.Config, o.Name, o.Image, o.Progress = config, name, f.image, a.err
 	redirectLogs(io.Discard) // client-go logs what cases provoke, such as a forwarded port that nothing listens on
 	made, err := conformance.Run(ctx, o)
